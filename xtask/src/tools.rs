@@ -99,7 +99,12 @@ const TOOLS: &[Tool] = &[
         probe: "echo '#include <avr/io.h>' | avr-gcc -mmcu=atmega2560 -E -o - -",
         needed_by: "generated C on AVR",
     },
-    Tool { package: Package::Named("simavr"), probe: "simavr --list-cores", needed_by: "generated C on AVR" },
+    Tool {
+        package: Package::Named("simavr"),
+        // It lists its cores, and ends with status 1.
+        probe: "simavr --list-cores | grep -q atmega2560",
+        needed_by: "generated C on AVR",
+    },
     Tool {
         package: Package::Named("libsimavr-dev"),
         probe: "echo '#include <sim_avr.h>' | gcc -I/usr/include/simavr -E -o - -",

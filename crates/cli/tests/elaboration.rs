@@ -9,7 +9,7 @@ use support::Folder;
 fn everywhere(files: &[(&str, &str)], status: i32, output: &str) {
     let folder = Folder::with(files);
     for engine in ["interp", "c", "jit"] {
-        for mode in ["processes", "auto"] {
+        for mode in ["process", "auto"] {
             let run = folder.qj(&format!("run --engine {engine} --mode {mode} {}", files[0].0));
             let produced = run.output().expect("qj runs");
             let error = String::from_utf8_lossy(&produced.stderr).into_owned();

@@ -67,7 +67,7 @@ fn count_one(pattern: &Pattern, integers: Integers) -> usize {
 fn product(patterns: &[Pattern], integers: Integers) -> Vec<Vec<u32>> {
     let mut ways = vec![Vec::new()];
     for pattern in patterns {
-        let next = one(pattern, integers);
+        let next = ways_of_pattern(pattern, integers);
         if next.len() == 1 && next[0].is_empty() {
             continue;
         }
@@ -76,7 +76,7 @@ fn product(patterns: &[Pattern], integers: Integers) -> Vec<Vec<u32>> {
     ways
 }
 
-fn one(pattern: &Pattern, integers: Integers) -> Vec<Vec<u32>> {
+fn ways_of_pattern(pattern: &Pattern, integers: Integers) -> Vec<Vec<u32>> {
     match &pattern.kind {
         PatternKind::Among(ranges) if integers == Integers::Listed => {
             (0u32..).zip(values(ranges)).map(|(number, _)| vec![number]).collect()
@@ -84,10 +84,12 @@ fn one(pattern: &Pattern, integers: Integers) -> Vec<Vec<u32>> {
         PatternKind::Either(alternatives) => (0u32..)
             .zip(alternatives)
             .flat_map(|(number, alternative)| {
-                one(alternative, integers).into_iter().map(move |more| [&[number], more.as_slice()].concat())
+                ways_of_pattern(alternative, integers)
+                    .into_iter()
+                    .map(move |more| [&[number], more.as_slice()].concat())
             })
             .collect(),
-        PatternKind::Tag(_, Some(payload)) => one(payload, integers),
+        PatternKind::Tag(_, Some(payload)) => ways_of_pattern(payload, integers),
         PatternKind::Record(parts) | PatternKind::Array(parts) => product(parts, integers),
         PatternKind::Any
         | PatternKind::Declare(_)

@@ -50,7 +50,7 @@ impl Clock {
     pub(super) fn add_to(self, model: &mut ModelProgram) {
         if self.abstraction.is_some() {
             model.program.externs.push(Extern {
-                name: "time order".into(),
+                name: "time-order".into(),
                 purity: Purity::Impure,
                 parameters: Vec::new(),
                 result: Some(TypeTable::BOOL),

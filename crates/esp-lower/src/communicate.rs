@@ -37,7 +37,7 @@ enum Condition<'p> {
 }
 
 /// What a branch of a wait leads to: its target, and what is bound there.
-type Target<'p> = (BlockId, Vec<Bound<'p>>);
+type Continuation<'p> = (BlockId, Vec<Bound<'p>>);
 
 /// The values computed on arrival, per branch.
 struct Arrival {
@@ -68,7 +68,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 }
             };
             let location = self.context.location(branch.span);
-            let mut targets: Vec<Target> = Vec::with_capacity(ways.len());
+            let mut targets: Vec<Continuation> = Vec::with_capacity(ways.len());
             for way in ways {
                 let then = self.follower(waiting);
                 let guard = match (arrival.guard, &branch.guard) {
@@ -363,7 +363,7 @@ impl<'p> Builder<'_, '_, 'p> {
     }
 
     /// Continues with what follows an operation, whichever of its alternatives was taken.
-    fn take_any(&mut self, mut targets: Vec<Target<'p>>, span: Span) {
+    fn take_any(&mut self, mut targets: Vec<Continuation<'p>>, span: Span) {
         let joined = (targets.len() > 1).then(|| self.block());
         for (then, bound) in targets.drain(..) {
             self.enter(then);

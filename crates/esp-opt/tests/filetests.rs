@@ -24,9 +24,10 @@
 //!     ...
 //! ```
 
-use quaject_differential::c::{Compiler, run as run_in_c};
+use quaject_differential::c::run as run_in_c;
 use quaject_differential::environment::Script as Inputs;
 use quaject_differential::generate::{Outcome as SampleOutcome, Sample};
+use quaject_differential::machine::Compiler;
 use quaject_esp::{Emit, File, Loader, Mode, Options, Source, compile};
 use quaject_esp_exec::datum::{parse_message, print_message};
 use quaject_esp_exec::interpreter::Interpreter;
@@ -323,7 +324,7 @@ fn check_run(case: &Case, run: &str, after: &Program) -> (String, Vec<RunInC>) {
 /// Checks runs as C, where there is a compiler.
 fn check_in_c(runs: &[RunInC]) {
     let Some(compiler) = tool(&["gcc", "cc", "clang"]) else { return };
-    let compiler = Compiler { command: compiler.to_string(), options: vec!["-O0".into(), "-w".into()] };
+    let compiler = Compiler::native(compiler, &["-O0", "-w"]);
     for chunk in runs.chunks(PROGRAMS_PER_FILE) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let programs: Vec<(&Sample, &Program)> = chunk.iter().map(|run| (&run.sample, &run.program)).collect();

@@ -400,8 +400,8 @@ pub struct Pattern {
     pub span: Span,
 }
 
-/// The forms of patterns. *Static* ones are `Any`, constants, `Among`, `OwnId`, and `Tag`, `Record`, `Array`, `Either` of
-/// static ones;
+/// The forms of patterns. *Static* ones are `Any`, constants, `Among`, `OwnId`, and `Tag`, `Record`, `Array`, `Either`
+/// of static ones;
 /// everything else counts as `Any` for ports (reference, section 5).
 #[derive(Clone, Debug)]
 pub enum PatternKind {

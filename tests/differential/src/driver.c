@@ -77,12 +77,12 @@ static esp_source *driver_sources;
 static size_t driver_held[DRIVER_PORTS];
 static long driver_room[DRIVER_PORTS];
 
-static uint64_t driver_mix(uint64_t state, uint64_t value)
+ESP_UNUSED static uint64_t driver_mix(uint64_t state, uint64_t value)
 {
     return (state ^ value) * UINT64_C(0x100000001b3);
 }
 
-static void driver_call(unsigned function, uint64_t number)
+ESP_UNUSED static void driver_call(unsigned function, uint64_t number)
 {
     printf("y %u %08lx%08lx\n", function, (unsigned long)(number >> 32), (unsigned long)(number & 0xffffffffu));
 }
@@ -93,7 +93,7 @@ static void driver_count(size_t *to, size_t value)
     memcpy(to, &value, sizeof value);
 }
 
-static void driver_more(void)
+ESP_UNUSED static void driver_more(void)
 {
     uint32_t i;
     for (i = 0; i < driver_program->sources; i++) {

@@ -213,7 +213,7 @@ fn make_text(types: &TypeTable, ty: TypeId, place: &str, depth: u32, text: &mut 
         Type::Bool => put(text, &format!("{place} = (h >> 7 & 1) != 0; {next}")),
         Type::Bytes { bound } => {
             put(text, &format!("{{ uint32_t i{depth}, n{depth} = (uint32_t)((h >> 7) % {}u);", u64::from(*bound) + 1));
-            put(text, &format!("{place}.length = n{depth}; {next}"));
+            put(text, &format!("{place}.length = (uint16_t)n{depth}; {next}"));
             put(text, &format!("for (i{depth} = 0; i{depth} < n{depth}; i{depth}++) {{"));
             put(text, &format!("{place}.data[i{depth}] = (uint8_t)(h >> 7); {next} }} }}"));
         }

@@ -91,8 +91,8 @@ impl Compiler {
         Some(Compiler::on(machine, command, &[&["-static"], options].concat()))
     }
 
-    /// An ATmega2560 with external memory in all of its data space: `int` has 16 bits, integers are aligned to one byte.
-    /// Its simulator is built in `folder`. None if the machine lacks the tools.
+    /// An ATmega2560 with external memory in all of its data space: `int` has 16 bits, integers are aligned to one
+    /// byte. Its simulator is built in `folder`. None if the machine lacks the tools.
     ///
     /// # Panics
     /// When the simulator does not compile.

@@ -10,7 +10,9 @@ fn a_deadline_adds_no_states() {
         "channel c(int) external out;
          process p { var n = 0, due = now;
            while { alt { in(c, _) { } until (due) { due = now + (5 s); n = 1 - n; } } } }",
-        expect![""],
+        expect![[r#"
+            holds, 7 states, 2 reduced
+        "#]],
     );
 }
 
@@ -20,7 +22,12 @@ fn deadlines_are_not_ordered() {
         "channel c();
          process p { alt { after (1 ms) { } } out(c); }
          process q { var due = now + (1 s); alt { in(c) { } until (due) { assert(false); } } idle in(c); }",
-        expect![""],
+        expect![[r#"
+            error assert
+               1  q: timeout  (p.esp:3:61)
+               2  q  (p.esp:3:82)
+            fault `assert` in `q` at p.esp:3:75
+        "#]],
     );
 }
 
@@ -32,7 +39,11 @@ fn a_comparison_of_times_has_either_result() {
            if (now - start < (5 ms)) n += 2;
            if (start != start) n += 4;
            assert(n < 7); }",
-        expect![""],
+        expect![[r#"
+            error assert
+               1  p  (p.esp:1:25), time-order() = true, time-order() = true, time-order() = true
+            fault `assert` in `p` at p.esp:5:12
+        "#]],
     );
 }
 
@@ -42,12 +53,18 @@ fn a_part_that_is_a_time_may_differ() {
         "type eventT = record { at: time, n: int };
          process p { var a: eventT = { now, 1 }, b: eventT = { now, 1 }, c: eventT = { now, 2 };
            assert(a != c); assert(b == b || a != c); assert(a == b); }",
-        expect![""],
+        expect![[r#"
+            error assert
+               1  p  (p.esp:2:40), time-order() = false, 4 times
+            fault `assert` in `p` at p.esp:3:54
+        "#]],
     );
     check_verdict(
         "type eventT = record { at: time, n: int };
          process p { var a: eventT = { now, 1 }, c: eventT = { now, 2 }; assert(a != c); }",
-        expect![""],
+        expect![[r#"
+            holds, 2 states, 2 reduced
+        "#]],
     );
 }
 
@@ -57,13 +74,19 @@ fn durations_are_exact_without_differences_of_times() {
         "process p { var rto = (200 ms), n = 0;
            while (rto < (2 s)) { alt { until (now + rto) { } } rto *= 2; n += 1; }
            assert(n == 4 && rto / (1 ms) == 3200); }",
-        expect![""],
+        expect![[r#"
+            holds, 10 states, 5 reduced
+        "#]],
     );
     check_verdict(
         "process p { var rto = (200 ms), start = now;
            if (now - start > rto) rto = now - start;
            assert(rto >= (200 ms)); }",
-        expect![""],
+        expect![[r#"
+            error assert
+               1  p  (p.esp:1:23), time-order() = false, time-order() = false
+            fault `assert` in `p` at p.esp:3:12
+        "#]],
     );
 }
 
@@ -72,7 +95,9 @@ fn a_measured_time_can_be_reported() {
     check_verdict(
         "channel ms(i64) external in; channel go() external out;
          process p { while { var start = now; in(go); out(ms, (now - start) / (1 ms)); } }",
-        expect![""],
+        expect![[r#"
+            holds, 5 states, 2 reduced
+        "#]],
     );
 }
 
@@ -83,7 +108,9 @@ fn a_guard_compares_times_on_arrival() {
          process p { var due = now, n = 0;
            while { var here = now, early = here < due;
              alt { when (early) in(c) { } when (!early) out(late) { due += (1 s); } } } }",
-        expect![""],
+        expect![[r#"
+            holds, 5 states, 5 reduced
+        "#]],
     );
 }
 
@@ -92,7 +119,11 @@ fn an_empty_alt_by_time_is_a_fault() {
     check_verdict(
         "channel c() external out;
          process p { var due = now; while { var here = now; alt { when (here < due) in(c) { } } } }",
-        expect![""],
+        expect![[r#"
+            error alt
+               1  p  (p.esp:2:32), time-order() = false
+            fault `alt` in `p` at p.esp:2:61
+        "#]],
     );
 }
 
@@ -124,6 +155,33 @@ fn what_is_evaluated_while_a_partner_is_searched_is_undecided() {
              / (1 ms) > 3) t = now;
            out(i, n);
          }",
-        expect![""],
+        expect![[r#"
+            [
+                (
+                    4,
+                    Function,
+                ),
+                (
+                    8,
+                    Matching,
+                ),
+                (
+                    10,
+                    Matching,
+                ),
+                (
+                    12,
+                    Matching,
+                ),
+                (
+                    14,
+                    Divisor,
+                ),
+                (
+                    16,
+                    Quotient,
+                ),
+            ]
+        "#]],
     );
 }

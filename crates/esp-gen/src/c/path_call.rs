@@ -21,7 +21,8 @@ pub(crate) fn call_path(code: &mut Writer<'_, '_>, process: usize, path: usize) 
         resumed = "&put_, where, ";
     }
     code.line("t->tail = tail;");
-    line!(code, "where = {name}(IO, {resumed}{}{arguments});", plan.own_id(process));
+    let clock = if function.reads_clock(code.body()) { "now, " } else { "" };
+    line!(code, "where = {name}(IO, {clock}{resumed}{}{arguments});", plan.own_id(process));
     code.line("tail = t->tail;");
     code.open("switch (where) {");
     for (number, exit) in exits.iter().enumerate() {

@@ -82,8 +82,9 @@ impl Functions<'_, '_> {
         let parameters: String = parameters.collect();
         let (state, prefix) = (self.state(), &plan.prefix);
         let paused = if pauses { "uint32_t *put_, uint32_t from, " } else { "" };
+        let clock = if function.reads_clock(code.body()) { "esp_time now, " } else { "" };
         let head = format!(
-            "ESP_IN_ORDER uint32_t {}({state} *t, const {prefix}_input *in, {prefix}_output *out, {paused}esp_pid \
+            "ESP_IN_ORDER uint32_t {}({state} *t, const {prefix}_input *in, {prefix}_output *out, {clock}{paused}esp_pid \
              self{parameters})",
             plan.path_name(process, path)
         );

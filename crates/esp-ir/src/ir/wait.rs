@@ -117,8 +117,8 @@ impl Operation {
 pub enum TimeUnit {
     /// This many nanoseconds after arrival. The product saturates.
     Nanoseconds(i64),
-    /// The amount is a time: of an `until`, or an `i64` of [`Op::Deadline`](crate::ir::Op::Deadline) in a fused process,
-    /// which keeps the deadlines of members that have been waiting since before it arrived.
+    /// The amount is a time: of an `until`, or an `i64` of [`Op::Deadline`](crate::ir::Op::Deadline) in a fused
+    /// process, which keeps the deadlines of members that have been waiting since before it arrived.
     Absolute,
 }
 

@@ -91,7 +91,7 @@ fn items(program: &Program, errors: &mut Vec<VerifyError>) {
     };
     let known = |ty: TypeId| (ty.0 as usize) < program.types.types().len();
     for (index, Constant { name, ty, content }) in program.constants.iter().enumerate() {
-        if !known(*ty) || !fits(program, *ty, content) {
+        if !known(*ty) || !is_value_of(program, *ty, content) {
             error(format!("the value of c{index} (`{name}`) is not of its type"));
         }
     }
@@ -125,24 +125,24 @@ fn items(program: &Program, errors: &mut Vec<VerifyError>) {
 }
 
 /// Whether a literal is a value of a type, one without references.
-fn fits(program: &Program, ty: TypeId, literal: &Literal) -> bool {
+fn is_value_of(program: &Program, ty: TypeId, literal: &Literal) -> bool {
     match (program.types.get(ty), literal) {
         (Type::Int(int), Literal::Scalar(number)) => (IntType::min(*int)..=IntType::max(*int)).contains(number),
         (Type::Bool, Literal::Scalar(number)) => (0..=1).contains(number),
         (Type::Pid(_), Literal::Scalar(number)) => (0..i128::from(program.instance_count())).contains(number),
         (Type::Bytes { bound }, Literal::Bytes(bytes)) => bytes.len() <= *bound as usize,
         (Type::Array { length, element }, Literal::Parts(parts)) => {
-            parts.len() == *length as usize && parts.iter().all(|part| fits(program, *element, part))
+            parts.len() == *length as usize && parts.iter().all(|part| is_value_of(program, *element, part))
         }
-        (Type::Array { element, .. }, Literal::Repeat(part)) => fits(program, *element, part),
+        (Type::Array { element, .. }, Literal::Repeat(part)) => is_value_of(program, *element, part),
         (Type::Record(id), Literal::Parts(values)) => {
             let parts = &program.types.aggregate(*id).parts;
             parts.len() == values.len()
-                && parts.iter().zip(values).all(|((_, ty), value)| ty.is_some_and(|ty| fits(program, ty, value)))
+                && parts.iter().zip(values).all(|((_, ty), value)| ty.is_some_and(|ty| is_value_of(program, ty, value)))
         }
         (Type::Union(id), Literal::Tagged(tag, payload)) => {
             match (program.types.aggregate(*id).parts.get(*tag as usize), payload) {
-                (Some((_, Some(ty))), Some(payload)) => fits(program, *ty, payload),
+                (Some((_, Some(ty))), Some(payload)) => is_value_of(program, *ty, payload),
                 (Some((_, None)), None) => true,
                 (Some(_) | None, Some(_) | None) => false,
             }

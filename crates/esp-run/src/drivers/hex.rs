@@ -108,7 +108,7 @@ mod tests {
             write_line(bytes, &mut again);
             assert_eq!(parse(std::str::from_utf8(&again).expect("text")), Ok(bytes.to_vec()), "{line}");
         }
-        for (line, column) in [("7", 1), ("7e 1", 4), ("7 e", 1), ("0x12", 2), ("7e -", 4), ("7e 1 // x", 4)] {
+        for (line, column) in [("7", 1), ("7e 1", 4), ("7 e", 1), ("0x12", 1), ("7e -", 4), ("7e 1 // x", 4)] {
             assert_eq!(parse(line).map_err(|(column, _)| column), Err(column), "{line}");
         }
     }

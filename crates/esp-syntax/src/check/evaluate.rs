@@ -47,7 +47,7 @@ enum ConstantValue {
 
 /// The variables of a call; one has no value before its first assignment.
 #[derive(Default)]
-struct Frame<'f> {
+struct Variables<'f> {
     values: Vec<Option<ConstantValue>>,
     locals: &'f [hir::Local],
 }
@@ -67,7 +67,7 @@ impl Checker<'_> {
     pub(super) fn evaluate(&self, expr: &Expr) -> Result<Expr> {
         let stored = self.stored.iter().map(|_| OnceCell::new()).collect();
         let evaluator = Evaluator { checker: self, steps: Cell::new(0), depth: Cell::new(0), stored };
-        let value = evaluator.owned(&Frame::default(), expr)?;
+        let value = evaluator.owned(&Variables::default(), expr)?;
         Ok(evaluator.literal(value, expr.ty, expr.span))
     }
 }
@@ -124,17 +124,17 @@ impl Evaluator<'_, '_> {
     fn value_of_literal(&self, expr: &Expr) -> Result<ConstantValue> {
         Ok(match &expr.kind {
             ExprKind::Constant(number) => ConstantValue::Scalar(*number),
-            _ => self.owned(&Frame::default(), expr)?,
+            _ => self.owned(&Variables::default(), expr)?,
         })
     }
 
-    fn expression<'v>(&'v self, frame: &'v Frame<'_>, expr: &'v Expr) -> Result<Cow<'v, ConstantValue>> {
+    fn expression<'v>(&'v self, frame: &'v Variables<'_>, expr: &'v Expr) -> Result<Cow<'v, ConstantValue>> {
         self.charge(1, expr.span)?;
         self.nested(expr.span, || self.evaluate(frame, expr))
     }
 
     /// The value, copied if it is a variable's.
-    fn owned(&self, frame: &Frame<'_>, expr: &Expr) -> Result<ConstantValue> {
+    fn owned(&self, frame: &Variables<'_>, expr: &Expr) -> Result<ConstantValue> {
         match self.expression(frame, expr)? {
             Cow::Owned(value) => Ok(value),
             Cow::Borrowed(value) => {
@@ -144,7 +144,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn scalar(&self, frame: &Frame<'_>, expr: &Expr) -> Result<i128> {
+    fn scalar(&self, frame: &Variables<'_>, expr: &Expr) -> Result<i128> {
         match *self.expression(frame, expr)? {
             ConstantValue::Scalar(number) => Ok(number),
             ConstantValue::Bytes(_) | ConstantValue::Parts(_) | ConstantValue::Tagged(..) => {
@@ -153,7 +153,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn evaluate<'v>(&'v self, frame: &'v Frame<'_>, expr: &'v Expr) -> Result<Cow<'v, ConstantValue>> {
+    fn evaluate<'v>(&'v self, frame: &'v Variables<'_>, expr: &'v Expr) -> Result<Cow<'v, ConstantValue>> {
         let span = expr.span;
         let scalar = |number: i128| Ok(Cow::Owned(ConstantValue::Scalar(number)));
         match &expr.kind {
@@ -264,7 +264,7 @@ impl Evaluator<'_, '_> {
             ExprKind::Fit(inner) => {
                 let value = self.expression(frame, inner)?;
                 if let ConstantValue::Bytes(bytes) = &*value {
-                    self.fits(expr.ty, bytes.len(), span)?;
+                    self.require_bound(expr.ty, bytes.len(), span)?;
                 }
                 Ok(value)
             }
@@ -320,7 +320,7 @@ impl Evaluator<'_, '_> {
 
     fn binary(
         &self,
-        frame: &Frame<'_>,
+        frame: &Variables<'_>,
         (operator, ty): (BinaryOperator, TypeId),
         left: &Expr,
         right: &Expr,
@@ -387,7 +387,7 @@ impl Evaluator<'_, '_> {
         let Some(function) = &entry.hir else { return Err(Failure::NotConstant(span)) };
         let mut values: Vec<Option<ConstantValue>> = arguments.into_iter().map(Some).collect();
         values.resize(function.locals.len(), None);
-        let mut frame = Frame { values, locals: &function.locals };
+        let mut frame = Variables { values, locals: &function.locals };
         match self.nested(span, || self.block(&mut frame, &function.body))? {
             Flow::Return(value) => Ok(value),
             // A body that can end without `return` is an error.
@@ -395,7 +395,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn block(&self, frame: &mut Frame<'_>, body: &[Stmt]) -> Result<Flow> {
+    fn block(&self, frame: &mut Variables<'_>, body: &[Stmt]) -> Result<Flow> {
         for stmt in body {
             match self.statement(frame, stmt)? {
                 Flow::Next => {}
@@ -405,7 +405,7 @@ impl Evaluator<'_, '_> {
         Ok(Flow::Next)
     }
 
-    fn statement(&self, frame: &mut Frame<'_>, stmt: &Stmt) -> Result<Flow> {
+    fn statement(&self, frame: &mut Variables<'_>, stmt: &Stmt) -> Result<Flow> {
         self.charge(1, stmt.span)?;
         match &stmt.kind {
             StmtKind::Label(_) => {}
@@ -488,7 +488,7 @@ impl Evaluator<'_, '_> {
 
     fn update(
         &self,
-        frame: &mut Frame<'_>,
+        frame: &mut Variables<'_>,
         place: &Place,
         operator: BinaryOperator,
         value: &Expr,
@@ -500,7 +500,7 @@ impl Evaluator<'_, '_> {
             (ConstantValue::Bytes(mut bytes), ConstantValue::Bytes(more)) => {
                 self.charge(more.len() as u64, place.span)?;
                 bytes.extend(more);
-                self.fits(place.ty, bytes.len(), place.span)?;
+                self.require_bound(place.ty, bytes.len(), place.span)?;
                 ConstantValue::Bytes(bytes)
             }
             (ConstantValue::Scalar(a), ConstantValue::Scalar(b)) => {
@@ -515,7 +515,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// The present value of a place.
-    fn read(&self, frame: &Frame<'_>, place: &Place) -> Result<ConstantValue> {
+    fn read(&self, frame: &Variables<'_>, place: &Place) -> Result<ConstantValue> {
         let Some(mut value) = frame.values[place.base.0 as usize].as_ref() else {
             return Err(Failure::NotConstant(place.span));
         };
@@ -550,7 +550,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Assigns a value of the place's type.
-    fn assign(&self, frame: &mut Frame<'_>, place: &Place, value: ConstantValue) -> Result<()> {
+    fn assign(&self, frame: &mut Variables<'_>, place: &Place, value: ConstantValue) -> Result<()> {
         // Indices are evaluated before anything is changed.
         let mut numbers = Vec::with_capacity(place.path.len());
         for step in &place.path {
@@ -599,7 +599,7 @@ impl Evaluator<'_, '_> {
                 let Ok(length) = usize::try_from(length) else {
                     return Err(Failure::Fault(span, format!("the length {length} is negative in a constant")));
                 };
-                self.fits(bytes_type, length, span)?;
+                self.require_bound(bytes_type, length, span)?;
                 self.charge(length as u64, span)?;
                 bytes.resize(length, 0);
             }
@@ -655,7 +655,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether bytes of this length are values of the type.
-    fn fits(&self, ty: TypeId, length: usize, span: Span) -> Result<()> {
+    fn require_bound(&self, ty: TypeId, length: usize, span: Span) -> Result<()> {
         match self.types().get(self.checker.content(ty)) {
             Type::Bytes { bound } if length > *bound as usize => {
                 Err(Failure::Fault(span, format!("{length} bytes do not fit `bytes[<={bound}]` in a constant")))
@@ -674,7 +674,7 @@ impl Evaluator<'_, '_> {
 
     fn range(
         &self,
-        frame: &Frame<'_>,
+        frame: &Variables<'_>,
         (from, to): (Option<&Expr>, Option<&Expr>),
         length: usize,
         span: Span,
@@ -718,7 +718,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether the value matches; if so, binds the pattern's variables and makes its assignments.
-    fn matches(&self, frame: &mut Frame<'_>, pattern: &Pattern, value: &ConstantValue) -> Result<bool> {
+    fn matches(&self, frame: &mut Variables<'_>, pattern: &Pattern, value: &ConstantValue) -> Result<bool> {
         let mut assignments = Vec::new();
         if !self.accepts(frame, pattern, value, &mut assignments)? {
             return Ok(false);
@@ -735,7 +735,7 @@ impl Evaluator<'_, '_> {
 
     fn accepts<'v>(
         &self,
-        frame: &mut Frame<'_>,
+        frame: &mut Variables<'_>,
         pattern: &'v Pattern,
         value: &'v ConstantValue,
         assignments: &mut Vec<(&'v Place, &'v ConstantValue)>,

@@ -151,7 +151,7 @@ impl Checker<'_> {
     /// The integer type of an id; none of an enumeration, which is not computed with.
     pub(super) fn int_type(&self, ty: TypeId) -> Option<IntType> {
         match self.types.get(ty) {
-            Type::Int(int) if self.types.enumeration(ty).is_none() => Some(*int),
+            Type::Int(int) if !int.is_clock() && self.types.enumeration(ty).is_none() => Some(*int),
             _ => None,
         }
     }

@@ -163,7 +163,7 @@ external interface ci(out c) { Data(data |> $v), More(more |> 0..10), Rest(more 
               help: write the number after the last one, as in `0..10` for 0 to 9
             error[E0309]: `x` is not a constant
               at 18:16 `x`
-              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]` and other constants
+              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these
             error[E0303]: 3000000000 does not fit `int`
               at 19:13 `0..3000000000`
               help: `int` holds -2147483648 to 2147483647

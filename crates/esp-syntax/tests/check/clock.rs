@@ -164,7 +164,7 @@ process q { in(a, _); out(b, now); }
         expect![[r#"
             error[E0309]: `now` is not a constant
               at 3:15 `now`
-              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]` and other constants
+              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these
             error[E0501]: `fn f` may not use `now`
               at 4:25 `now`
               at 4:4 `f`: a pure function computes its result and nothing else

@@ -310,7 +310,7 @@ fn wrong_instances() {
               help: did you mean `worker`?
             error[E0309]: `f()` is not a constant
               at 7:32 `f()`
-              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]` and other constants
+              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these
             error[E0208]: no process named `worker`
               at 8:37 `worker`
               at 1:66 `worker`: `worker` is a template

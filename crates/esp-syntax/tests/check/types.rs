@@ -289,6 +289,7 @@ process P { out(c, A + B + C + D + E + X + Y + Z); }
               help: use a loop
             error[E0302]: expected `int`, found `bytes[<=1]`
               at 19:30 `"a"`
+              help: a character is in single quotes: write `'a'`
         "#]],
     );
 }

@@ -570,7 +570,13 @@ impl Body {
                 0 => format!("{a} = {a} + {b};"),
                 1 => format!("{a} -= {b};"),
                 2 => format!("{a} = {b} - {a};"),
-                3 => format!("{a} *= {};", self.expr(rng, shared, &i64, 1, Context::Typed)),
+                // No type is handed down, so that a literal would be an `int` next to another one.
+                3 => {
+                    // An update hands no type down to its operand.
+                    let factor = self.fresh();
+                    let value = self.expr(rng, shared, &i64, 1, Context::Typed);
+                    format!("var {factor}: i64 = {value}; {a} *= {factor};")
+                }
                 4 => format!("{a} /= {};", rng.i32(-3..0)),
                 5 => format!("{b} = {a} / ({} | 1);", self.expr(rng, shared, &i64, 1, Context::Bare)),
                 _ => format!("if ({a} < {b}) {b} = {} * {a};", rng.i32(-3..3)),

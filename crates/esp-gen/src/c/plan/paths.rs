@@ -33,6 +33,12 @@ impl PathFunction {
         self.exits.iter().position(|exit| *exit == to).expect("every exit of a path is known") + 1
     }
 
+    /// Whether the function needs the present time.
+    pub(crate) fn reads_clock(&self, body: &Body) -> bool {
+        let code = self.blocks.iter().flat_map(|block| &body.blocks[block.0 as usize].instructions);
+        code.into_iter().any(|instruction| matches!(instruction.op, Op::Deadline { .. }))
+    }
+
     /// The locals of the trigger that are passed to the function.
     pub(crate) fn arguments(&self, storage: &StorageMap) -> BTreeSet<Value> {
         self.used.iter().filter_map(|value| storage.local(*value)).collect()
