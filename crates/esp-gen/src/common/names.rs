@@ -150,7 +150,7 @@ impl Names {
 }
 
 fn is_stdint(name: &str) -> bool {
-    name.starts_with("INT") || name.starts_with("UINT") || name.starts_with("SIZE_")
+    ["INT", "UINT", "SIZE_", "SIG_ATOMIC_", "PTRDIFF_", "WCHAR_", "WINT_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A member's name: members have a scope of their own, so only C's words, and macros of compilers, are in the way.
