@@ -1,5 +1,5 @@
 //! Mistakes of newcomers: each program in `tests/newcomers` has one mistake, and one message that names it and the way
-//! out. The text beside the program is the message.
+//! out. The text next to the program is the message.
 
 use crate::support::NoFiles;
 use expect_test::expect_file;
