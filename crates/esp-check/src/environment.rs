@@ -280,6 +280,7 @@ impl OpenEnvironment {
             }
             self.choices.pop();
             self.used -= 1;
+            self.answered.truncate(self.used);
         }
         false
     }

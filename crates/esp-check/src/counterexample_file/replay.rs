@@ -9,7 +9,7 @@ use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::explore::OpenBranch;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Effect, EnvironmentMode, Machine, State, Step, TooLarge};
-use quaject_esp_ir::ir::{ChannelId, ExternId, Location};
+use quaject_esp_ir::ir::{ChannelId, ExternId, Location, Purity};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -249,7 +249,12 @@ impl RecordedEnvironment<'_> {
         let mut answers = self.answers.iter().filter(|answer| answer.function == function).peekable();
         answers.peek()?;
         let known = answers.find(|answer| answer.arguments == arguments).map(|answer| answer.result.clone());
-        Some(known.unwrap_or_else(|| results(self.model, function).ok()?.into_iter().next()?))
+        Some(known.unwrap_or_else(|| self.first_result(function)))
+    }
+
+    /// The answer to a question without a recorded one.
+    fn first_result(&self, function: ExternId) -> Option<Datum> {
+        results(self.model, function).ok()?.into_iter().next()?
     }
 
     fn read_line(&mut self, line: &str, channel: Option<ChannelId>) -> Result<(), String> {
@@ -298,6 +303,12 @@ impl Environment for RecordedEnvironment<'_> {
         }
         match self.results.pop_front() {
             Some((called, result)) if called == function => {
+                self.calls.push((function, result.clone()));
+                Reply::Returned(result)
+            }
+            // All of its answers were first results.
+            None if self.model.program.externs[function.0 as usize].purity == Purity::Pure => {
+                let result = self.first_result(function);
                 self.calls.push((function, result.clone()));
                 Reply::Returned(result)
             }
