@@ -390,14 +390,18 @@ ESP_INLINE bool esp_multiply_overflows(int64_t a, int64_t b, int64_t min, int64_
 /* Sums, differences and products of durations and times: a result outside 64 bits is the nearest number inside. */
 ESP_INLINE int64_t esp_saturating_add(int64_t a, int64_t b)
 {
-    if (b > 0) return a > INT64_MAX - b ? INT64_MAX : a + b;
-    return a < INT64_MIN - b ? INT64_MIN : a + b;
+    /* The sum overflows if both operands have the other sign. */
+    int64_t sum = (int64_t)((uint64_t)a + (uint64_t)b);
+    if (((a ^ sum) & (b ^ sum)) < 0) return a < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
 }
 
 ESP_INLINE int64_t esp_saturating_subtract(int64_t a, int64_t b)
 {
-    if (b < 0) return a > INT64_MAX + b ? INT64_MAX : a - b;
-    return a < INT64_MIN + b ? INT64_MIN : a - b;
+    /* The difference overflows if it and `b` have the other sign than `a`. */
+    int64_t difference = (int64_t)((uint64_t)a - (uint64_t)b);
+    if (((a ^ b) & (a ^ difference)) < 0) return a < 0 ? INT64_MIN : INT64_MAX;
+    return difference;
 }
 
 ESP_INLINE int64_t esp_saturating_multiply(int64_t a, int64_t b)
