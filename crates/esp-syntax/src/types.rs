@@ -1,7 +1,7 @@
 //! Types after names are resolved: a table in which equal types have equal ids. Shared with the flow IR.
 
 pub use crate::ast::{ByteOrder, IntType};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
 /// A type, by its index in a [`TypeTable`]. Two types are the same exactly when their ids are.
@@ -303,14 +303,27 @@ impl TypeTable {
 
     /// Whether a type or a part of it satisfies a test, which is asked for types without parts.
     pub fn holds(&self, id: TypeId, test: &dyn Fn(TypeId) -> bool) -> bool {
-        match self.get(id) {
-            Type::Array { element, .. } => self.holds(*element, test),
-            Type::Record(id) | Type::Union(id) => {
-                self.aggregate(*id).parts.iter().any(|(_, ty)| ty.is_some_and(|ty| self.holds(ty, test)))
+        // A type that is a part twice is visited once: types may double from line to line.
+        let mut visited = FxHashSet::default();
+        let mut worklist = vec![id];
+        while let Some(id) = worklist.pop() {
+            if !visited.insert(id) {
+                continue;
             }
-            Type::Boxed(pool) => self.holds(self.pool(*pool).content, test),
-            Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => test(id),
+            match self.get(id) {
+                Type::Array { element, .. } => worklist.push(*element),
+                Type::Record(id) | Type::Union(id) => {
+                    worklist.extend(self.aggregate(*id).parts.iter().filter_map(|(_, part)| *part));
+                }
+                Type::Boxed(pool) => worklist.push(self.pool(*pool).content),
+                Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => {
+                    if test(id) {
+                        return true;
+                    }
+                }
+            }
         }
+        false
     }
 
     /// Integers, `bool` and `pid`: held in an SSA value of the flow IR, as are references to boxed objects.

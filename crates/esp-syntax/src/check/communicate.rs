@@ -96,6 +96,8 @@ impl<'a> Body<'_, 'a> {
                 site.zip(channel).map(|(site, channel)| Operation::Out(site, channel, values))
             }
             ast::Operation::After(duration, Some(unit)) => Some(Operation::After(self.any_integer(duration), *unit)),
+            // The parser has reported the missing unit.
+            ast::Operation::After(ast::Expr { kind: ast::ExprKind::Int(_), .. }, None) => None,
             ast::Operation::After(duration, None) => {
                 let duration = self.check(duration, TypeTable::DURATION, Use::Read);
                 Some(Operation::After(duration, ast::TimeUnit::Nanoseconds))

@@ -410,6 +410,12 @@ fn process(p: &mut Parser) {
     p.bump();
     p.expect_name("a name for the process");
     if p.at(SyntaxKind::LeftParen) {
+        if p.nth(1) == SyntaxKind::RightParen {
+            p.error_here(
+                "a process without parameters has no parentheses".to_string(),
+                Some("write `process p { .. }`, or `process p[4] { .. }` for four replicas".to_string()),
+            );
+        }
         parameters(p);
         if p.at(SyntaxKind::LeftBracket) {
             p.error_here(
