@@ -6,7 +6,8 @@
 //!                                  │
 //!                                emit (decision tree of a row, printed in Rust or C)
 //!                                  │
-//!            print_rust, print_c, print_vectors, print_layers, print_peephole, print_tables, print_tests, print_docs
+//!            print_rust, print_c, print_c_layers, print_vectors, print_layers, print_peephole, print_tables,
+//!            print_tests, print_docs
 //! ```
 //!
 //! The printers for Rust and C share [`emit`], so an instruction cannot differ between the two. Functions, frames and
@@ -23,6 +24,7 @@ pub mod extension;
 pub mod model;
 pub mod portable;
 mod print_c;
+mod print_c_layers;
 mod print_docs;
 mod print_extension;
 mod print_layers;
@@ -148,6 +150,10 @@ pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
     files.push(Generated {
         path: "crates/vcode/src/generated/virtual_registers.rs".into(),
         text: print_layers::virtual_registers(&ops, &machines),
+    });
+    files.push(Generated {
+        path: "crates/vcode/include/quaject/vcode/generated/layers.h".into(),
+        text: print_c_layers::header(&ops, &machines),
     });
     files.push(Generated {
         path: "crates/vcode/src/generated/peephole.rs".into(),

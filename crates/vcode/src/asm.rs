@@ -241,13 +241,35 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
 
     #[inline(always)]
     pub(crate) fn open(&mut self, region: &Region<'_>, convention: &'static Convention) -> &mut FunctionState {
+        self.tables().open(region, convention)
+    }
+
+    #[inline(always)]
+    pub(crate) fn tables(&mut self) -> Tables<'_> {
+        let Workspace { function, labels, fixups, constants, machine: _ } = self;
+        Tables { function, labels, fixups, constants }
+    }
+}
+
+/// What a [`Workspace`] lends to a function under construction. A client that knows the sizes only at run time lends
+/// slices of its own.
+pub(crate) struct Tables<'a> {
+    pub(crate) function: &'a mut MaybeUninit<FunctionState>,
+    pub(crate) labels: &'a mut [MaybeUninit<u32>],
+    pub(crate) fixups: &'a mut [MaybeUninit<Fixup>],
+    pub(crate) constants: &'a mut [MaybeUninit<Constant>],
+}
+
+impl<'a> Tables<'a> {
+    #[inline(always)]
+    pub(crate) fn open(self, region: &Region<'_>, convention: &'static Convention) -> &'a mut FunctionState {
         self.function.write(FunctionState {
             start: region.write,
             limit: region.write.wrapping_add(region.length - SLACK),
             execute: region.execute,
-            labels: Pool::new(&mut self.labels),
-            fixups: Pool::new(&mut self.fixups),
-            constants: Pool::new(&mut self.constants),
+            labels: Pool::new(self.labels),
+            fixups: Pool::new(self.fixups),
+            constants: Pool::new(self.constants),
             convention,
             int: RegisterState { free: 0, touched: 0, saved_around_calls: 0 },
             float: RegisterState { free: 0, touched: 0, saved_around_calls: 0 },

@@ -18,7 +18,7 @@
 use core::marker::PhantomData;
 
 use crate::abi::{Convention, Counters, Place, Places, Scratch};
-use crate::asm::{Asm, Fixup, Region, Workspace};
+use crate::asm::{Asm, Fixup, Region, Tables, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::machine::Machine;
@@ -123,7 +123,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         params: &mut [Param<M>],
         kind: Kind,
     ) -> Result<Self, Error> {
-        Self::begin_by(region, workspace, signature, params, kind, const { &M::CONVENTION })
+        Self::begin_in(region, workspace.tables(), signature, params, kind, const { &M::CONVENTION })
     }
 
     /// Begins a function with a calling convention or register classes of the client's. It calls others by the same
@@ -145,16 +145,17 @@ impl<'a, M: Machine> Asm<'a, M> {
     ) -> Result<Self, Error> {
         let signature = signature.into();
         let places = convention.check::<M>().and_then(|()| convention.places::<M>(signature))?;
-        let mut asm = Self::begin_by(region, workspace, signature, params, kind, convention)?;
+        let mut asm = Self::begin_in(region, workspace.tables(), signature, params, kind, convention)?;
         // The client may change its parameters.
         asm.touch(&places);
         Ok(asm)
     }
 
+    /// Begins a function in tables of any origin.
     #[inline(always)]
-    fn begin_by<'s, const L: usize, const F: usize, const C: usize>(
+    pub(crate) fn begin_in<'s>(
         region: Region<'a>,
-        workspace: &'a mut Workspace<M, L, F, C>,
+        tables: Tables<'a>,
         signature: impl Into<Signature<'s>>,
         params: &mut [Param<M>],
         kind: Kind,
@@ -166,7 +167,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             return Err(Error::Overflow);
         }
         let small = region.length - SLACK < M::SHORT_BRANCH_RANGE as usize;
-        let f = workspace.open(&region, convention);
+        let f = tables.open(&region, convention);
         f.leaf = matches!(kind, Kind::Leaf);
         f.int.free = convention.int.all;
         f.float.free = convention.float.all;

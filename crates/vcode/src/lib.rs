@@ -16,6 +16,8 @@ mod abi;
 mod allocate;
 mod architecture;
 mod asm;
+#[cfg(all(feature = "c", not(target_os = "none")))]
+mod c;
 mod call;
 mod conventions;
 mod cursor;

@@ -272,27 +272,33 @@ where
         target: VirtualTarget<M>,
         arguments: &[VirtualArgument<M>],
     ) -> Result<(), Error> {
-        let mut places = [Argument::Constant(0); MAX_ARGUMENTS];
-        let places = places.get_mut(..arguments.len()).ok_or(Error::Arguments)?;
-        for (place, argument) in places.iter_mut().zip(arguments) {
-            *place = match *argument {
-                VirtualArgument::Constant(value) => Argument::Constant(value),
-                VirtualArgument::Reg(v) => match v.slot() {
-                    None => Argument::Reg(v.register),
-                    Some(offset) => Argument::Local(Local { offset }),
-                },
-                VirtualArgument::Float(v) => match v.slot() {
-                    None => Argument::Float(v.register),
-                    Some(offset) => Argument::FloatLocal(Local { offset }),
-                },
-            };
-        }
-        let target = match target {
+        let places = places(arguments)?;
+        let target = self.target(target);
+        self.asm.call(signature, target, places.get(..arguments.len()).ok_or(Error::Arguments)?)
+    }
+
+    /// A tail call, as [`Asm::tail_call`].
+    ///
+    /// # Errors
+    /// Those of [`Asm::tail_call`]; [`Error::Arguments`] for more than 32 arguments.
+    pub fn tail_call<'s>(
+        &mut self,
+        signature: impl Into<Signature<'s>>,
+        target: VirtualTarget<M>,
+        arguments: &[VirtualArgument<M>],
+    ) -> Result<(), Error> {
+        let places = places(arguments)?;
+        let target = self.target(target);
+        self.asm.tail_call(signature, target, places.get(..arguments.len()).ok_or(Error::Arguments)?)
+    }
+
+    /// The target in a machine register, if it is in a register.
+    fn target(&mut self, target: VirtualTarget<M>) -> Target<M> {
+        match target {
             VirtualTarget::Address(address) => Target::Address(address),
             VirtualTarget::Itself => Target::Itself,
             VirtualTarget::Reg(v) => Target::Reg(self.temporaries.load(&mut self.asm, v, 0)),
-        };
-        self.asm.call(signature, target, places)
+        }
     }
 
     /// Copies the integer or pointer that the last call returned.
@@ -394,6 +400,26 @@ where
         self.asm.last_return = moved.last_return;
         self.asm.forward = moved.forward;
     }
+}
+
+/// Where the arguments of a call are; the rest of the list is filled up.
+fn places<M: Machine>(arguments: &[VirtualArgument<M>]) -> Result<[Argument<M>; MAX_ARGUMENTS], Error> {
+    let mut places = [Argument::Constant(0); MAX_ARGUMENTS];
+    let used = places.get_mut(..arguments.len()).ok_or(Error::Arguments)?;
+    for (place, argument) in used.iter_mut().zip(arguments) {
+        *place = match *argument {
+            VirtualArgument::Constant(value) => Argument::Constant(value),
+            VirtualArgument::Reg(v) => match v.slot() {
+                None => Argument::Reg(v.register),
+                Some(offset) => Argument::Local(Local { offset }),
+            },
+            VirtualArgument::Float(v) => match v.slot() {
+                None => Argument::Float(v.register),
+                Some(offset) => Argument::FloatLocal(Local { offset }),
+            },
+        };
+    }
+    Ok(places)
 }
 
 #[cfg(test)]
