@@ -8,7 +8,7 @@ use crate::run::{Failure, cargo, output_of, root};
 
 /// A library that C programs use.
 pub(super) struct Library {
-    /// That of its crate without `quaject-`.
+    /// What programs link with, without `quaject-`.
     pub(super) name: &'static str,
     description: &'static str,
     form: Form,
@@ -20,8 +20,8 @@ enum Form {
     Headers,
     /// An archive that the build script of the crate compiles from C.
     Archive,
-    /// An archive and a shared object with the functions of the crate's feature `c`.
-    Rust,
+    /// An archive and a shared object with the functions of the feature `c` of this crate, without `quaject-`.
+    Rust(&'static str),
 }
 
 pub(super) const LIBRARIES: &[Library] = &[
@@ -34,15 +34,20 @@ pub(super) const LIBRARIES: &[Library] = &[
     Library {
         name: "filter",
         description: "Packet filters by the thousand, merged into one classifier",
-        form: Form::Rust,
+        form: Form::Rust("filter"),
     },
     Library {
         name: "pipe",
         description: "Copy, checksum and other steps, composed into one pass over memory",
-        form: Form::Rust,
+        form: Form::Rust("pipe"),
     },
     Library { name: "queue", description: "Rings without locks in shared memory", form: Form::Headers },
     Library { name: "vcode", description: "Machine code written in place", form: Form::Headers },
+    Library {
+        name: "vcode-layers",
+        description: "Machine code with virtual registers, a peephole window and unwinding",
+        form: Form::Rust("vcode"),
+    },
 ];
 
 /// The version of the packages, `0.1.0`.
@@ -77,7 +82,7 @@ pub(super) fn install_library(layout: &Layout, library: &Library) -> Result<(), 
     match library.form {
         Form::Headers => {}
         Form::Archive => copy(&built_archive(library.name)?, &layout.staged_library(&archive_name(library.name)))?,
-        Form::Rust => install_rust_library(layout, library.name)?,
+        Form::Rust(package) => install_rust_library(layout, library.name, package)?,
     }
     let place = format!("pkgconfig/quaject-{}.pc", library.name);
     write(&layout.staged_library(&place), pkg_config(layout, library).as_bytes())
@@ -102,26 +107,27 @@ fn built_archive(name: &str) -> Result<PathBuf, Failure> {
     Ok(folder.join(archive_name(name)))
 }
 
-/// A static and a shared library with the functions of a crate's feature `c`.
-fn install_rust_library(layout: &Layout, name: &str) -> Result<(), Failure> {
-    let package = format!("quaject-{name}");
-    let soname = format!("lib{package}.so.{}", interface_version());
+/// A static and a shared library with the functions of the feature `c` of a crate.
+fn install_rust_library(layout: &Layout, name: &str, of: &str) -> Result<(), Failure> {
+    let package = format!("quaject-{of}");
+    let library = format!("libquaject-{name}.so");
+    let soname = format!("{library}.{}", interface_version());
     let kinds = ["--lib", "--crate-type", "staticlib,cdylib", "--features", "c"];
     let mut build = cargo(&["rustc", "--release", "--package", &package, "--message-format"]);
     build.arg("json-render-diagnostics").args(kinds);
     build.args(["--", "-C", &format!("link-arg=-Wl,-soname,{soname}")]);
     let messages = String::from_utf8_lossy(&output_of(&mut build)?).into_owned();
     let built = |ending: &str| {
-        let file = format!("libquaject_{name}.{ending}");
+        let file = format!("libquaject_{of}.{ending}");
         let path = messages.split('"').find(|word| word.ends_with(&file)).map(PathBuf::from);
         path.ok_or_else(|| Failure(format!("cargo does not name the place of {file}")))
     };
     copy(&built("a")?, &layout.staged_library(&archive_name(name)))?;
-    let file = format!("lib{package}.so.{VERSION}");
+    let file = format!("{library}.{VERSION}");
     copy(&built("so")?, &layout.staged_library(&file))?;
     super::strip(&layout.staged_library(&file))?;
     link(&file, &layout.staged_library(&soname))?;
-    link(&soname, &layout.staged_library(&format!("lib{package}.so")))
+    link(&soname, &layout.staged_library(&library))
 }
 
 /// What a program is linked with, and what else if it is linked statically.
@@ -130,7 +136,7 @@ fn link_flags(library: &Library) -> (String, &'static str) {
         Form::Headers => (String::new(), ""),
         Form::Archive => (format!("-lquaject-{} -pthread -ldl", library.name), ""),
         // What the standard library of Rust asks for; the unwinder as an archive, since `-static` finds no other.
-        Form::Rust => (format!("-lquaject-{}", library.name), "-lgcc_eh -lpthread -lm -ldl"),
+        Form::Rust(_) => (format!("-lquaject-{}", library.name), "-lgcc_eh -lpthread -lm -ldl"),
     }
 }
 
@@ -175,7 +181,7 @@ fn cmake_config(layout: &Layout) -> String {
             Form::Archive => {
                 text += &cmake_target(name, "STATIC", Some((&archive, "Threads::Threads;${CMAKE_DL_LIBS}")));
             }
-            Form::Rust => {
+            Form::Rust(_) => {
                 text += &cmake_target(name, "SHARED", Some((&shared, "")));
                 let needed = "Threads::Threads;m;${CMAKE_DL_LIBS}";
                 text += &cmake_target(&format!("{name}-static"), "STATIC", Some((&archive, needed)));

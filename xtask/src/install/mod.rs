@@ -4,8 +4,8 @@
 //! DIR/bin/qj                                               stripped
 //! DIR/include/quaject/*.h                                  from crates/*/include
 //! LIB/libquaject-ac.a
-//! LIB/libquaject-{filter,pipe}.a, LIB/libquaject-{filter,pipe}.so -> .so.MAJOR.MINOR -> .so.VERSION
-//! LIB/pkgconfig/quaject-{ac,esp,filter,pipe,queue,vcode}.pc
+//! LIB/libquaject-{filter,pipe,vcode-layers}.{a,so}         the shared ones as .so -> .so.MAJOR.MINOR -> .so.VERSION
+//! LIB/pkgconfig/quaject-{ac,esp,filter,pipe,queue,vcode,vcode-layers}.pc
 //! LIB/cmake/quaject/quaject-config{,-version}.cmake        find_package(quaject): targets quaject::{ac,esp,...}
 //! DIR/share/man/man1/*.1                                   written by `qj` itself
 //! DIR/share/bash-completion/completions/qj                 likewise, and for fish and zsh

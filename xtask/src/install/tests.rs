@@ -87,6 +87,13 @@ fn library(name: &str) -> &'static Library {
     LIBRARIES.iter().find(|library| library.name == name).expect("the tests name libraries that exist")
 }
 
+/// The libraries of Rust and a program in C that uses each and prints `ok`.
+const RUST_LIBRARIES: [(&str, &str); 3] = [
+    ("filter", "crates/filter/tests/c/filter.c"),
+    ("pipe", "crates/pipe/tests/c/pipe.c"),
+    ("vcode-layers", "crates/vcode/tests/c/layers/use.c"),
+];
+
 /// Every library from a package that was staged with DESTDIR, in a library folder as Debian's: by pkg-config, shared
 /// and `-static`, and by CMake.
 #[test]
@@ -113,8 +120,8 @@ fn staged_libraries_are_found_by_pkg_config_and_cmake() {
         assert!(result.status.success(), "{command}\n{}", String::from_utf8_lossy(&result.stderr));
         String::from_utf8_lossy(&result.stdout).into_owned()
     };
-    for name in ["filter", "pipe"] {
-        let source = root().join(format!("crates/{name}/tests/c/{name}.c"));
+    for (name, source) in RUST_LIBRARIES {
+        let source = root().join(source);
         for (form, link) in [("shared", "--libs"), ("static", "-static --libs --static")] {
             let (static_link, options) = link.strip_prefix("-static ").map_or(("", link), |rest| ("-static", rest));
             let output = shell(&format!(
@@ -141,14 +148,15 @@ fn builds_with_cmake(folder: &Path, cmake: &str, config: &Path, shell: &dyn Fn(&
     let mut project =
         "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(quaject 0.1 REQUIRED)\n".to_owned();
     let headers = [("ac", "ac.h"), ("esp", "esp.h"), ("filter", "filter.h"), ("pipe", "pipe.h")];
-    for (name, header) in headers.into_iter().chain([("queue", "ring.h"), ("vcode", "vcode.h")]) {
+    let more = [("queue", "ring.h"), ("vcode", "vcode.h"), ("vcode-layers", "vcode-layers.h")];
+    for (name, header) in headers.into_iter().chain(more) {
         let text = format!("#define _GNU_SOURCE\n#include <quaject/{header}>\nint main(void) {{ return 0; }}\n");
         fs::write(folder.join(format!("use-{name}.c")), text).expect("the folder is ours");
         project +=
             &format!("add_executable(use-{name} use-{name}.c)\ntarget_link_libraries(use-{name} quaject::{name})\n");
     }
-    for name in ["filter", "pipe"] {
-        let source = root().join(format!("crates/{name}/tests/c/{name}.c"));
+    for (name, source) in RUST_LIBRARIES {
+        let source = root().join(source);
         project += &format!(
             "add_executable(use-{name}-static \"{}\")\ntarget_compile_definitions(use-{name}-static PRIVATE _GNU_SOURCE)\n\
              target_link_libraries(use-{name}-static quaject::{name}-static)\n",

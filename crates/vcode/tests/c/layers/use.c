@@ -305,6 +305,18 @@ static void fails(qjl_function *f, int expected, int line) {
 }
 #define FAILS(expected) fails(f, expected, __LINE__)
 
+/* Every code has a text of its own, which says what to do after a colon; other numbers have a common one. */
+static void texts(void) {
+    int known = 0;
+    for (int code = QJL_OK; code < 64; code++) {
+        const char *text = qjl_error_text(code);
+        if (strcmp(text, qjl_error_text(-1)) == 0) continue;
+        known++;
+        for (int other = 0; other < code; other++) CHECK(strcmp(text, qjl_error_text(other)) != 0);
+    }
+    CHECK(known == 35 && *qjl_error_text(QJL_ERROR_INTERNAL) && *qjl_error_text(QJL_ERROR_PROCEDURE));
+}
+
 static void errors(int layer) {
     const struct qjl_options plain = {.layer = layer};
     qjl_function *f, *other = NULL;
@@ -571,6 +583,7 @@ int main(void) {
     }
     window();
     by_name();
+    texts();
     qjl_memory_free(memory);
     puts("ok");
     return 0;
