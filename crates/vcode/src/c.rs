@@ -1,4 +1,5 @@
-//! The functions that `include/quaject/vcode-layers.h` declares, on the layers of Rust. Knows nothing that those do not.
+//! The functions that `include/quaject/vcode-layers.h` declares, on the layers of Rust. Knows nothing that those do
+//! not.
 //!
 //! ```text
 //! C ── handles, numbers ──> c.rs ──> Writer (any machine, any layer) ──> Virtual or Peephole of one machine
@@ -19,6 +20,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::format;
 use std::vec::Vec;
 
+use core::cell::RefCell;
 use core::panic::AssertUnwindSafe;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +39,7 @@ use crate::signature::{Signature, Type};
 use failure::{Failure, Status};
 use layer::{Layer, Transfer};
 use storage::{Room, Storage};
-use writer::{Allocation, File, Handle, Operand, Strength, Variable, Writer, Writing};
+use writer::{Allocation, File, GivenOperand, Handle, StackPlace, Strength, Writer, Writing};
 
 const OK: c_int = Status::Ok as c_int;
 
@@ -66,14 +68,14 @@ struct qjl_operand {
 }
 
 impl qjl_operand {
-    fn read(&self) -> Result<Operand, Failure> {
+    fn read(&self) -> Result<GivenOperand, Failure> {
         Ok(match self.kind {
-            0 => Operand::Register(self.handle),
-            1 => Operand::Constant(self.value),
-            2 => Operand::Variable(Variable { handle: self.handle, offset: self.offset }),
-            3 => Operand::Label(self.handle),
-            4 => Operand::Address(self.value as u64),
-            5 => Operand::Itself,
+            0 => GivenOperand::Register(self.handle),
+            1 => GivenOperand::Constant(self.value),
+            2 => GivenOperand::Variable(StackPlace { handle: self.handle, offset: self.offset }),
+            3 => GivenOperand::Label(self.handle),
+            4 => GivenOperand::Address(self.value as u64),
+            5 => GivenOperand::Itself,
             other => return Err(Failure::new(Status::Operands, format!("no operand is of kind {other}"))),
         })
     }
@@ -99,7 +101,7 @@ struct Finished {
 }
 
 /// The state of a function.
-enum State {
+enum Stage {
     Writing(Box<dyn Writer>),
     Finished(Finished),
     /// It ended with an error, which is recorded.
@@ -109,7 +111,7 @@ enum State {
 /// A function: under construction, or finished.
 pub(super) struct qjl_function {
     /// Uses what `storage` lends; declared before it, so that it is dropped first.
-    state: State,
+    state: Stage,
     storage: Storage,
     is_native: bool,
     frames: fn(&Code, &[u8], usize) -> Option<Vec<u8>>,
@@ -143,9 +145,9 @@ impl qjl_function {
     fn finished(&self) -> Result<(&Finished, &[u8]), Failure> {
         match &self.state {
             // SAFETY: the assembler is dropped, and with it all that was lent.
-            State::Finished(finished) => Ok((finished, unsafe { self.storage.code() })),
-            State::Writing(_) => Err(Status::NotEnded.into()),
-            State::Failed => Err(self.status.into()),
+            Stage::Finished(finished) => Ok((finished, unsafe { self.storage.code() })),
+            Stage::Writing(_) => Err(Status::NotEnded.into()),
+            Stage::Failed => Err(self.status.into()),
         }
     }
 }
@@ -167,7 +169,7 @@ unsafe fn step<'f, T>(
     if function.status != Status::Ok {
         return Err(function.status as c_int);
     }
-    let State::Writing(writer) = &mut function.state else {
+    let Stage::Writing(writer) = &mut function.state else {
         return Err(function.report(place, &Status::Ended.into()));
     };
     let outcome = caught(|| {
@@ -178,6 +180,21 @@ unsafe fn step<'f, T>(
         }
     });
     outcome.map_err(|failure| function.record(place, &failure))
+}
+
+std::thread_local! {
+    /// The text of the last error that has no function.
+    static MESSAGE: RefCell<CString> = RefCell::default();
+}
+
+/// Stores an error that has no function for [`qjl_message`]; returns its code.
+#[cold]
+fn report_for_thread(place: &str, failure: &Failure) -> c_int {
+    let text = format!("`{place}`: {}", failure.text());
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    // A thread whose variables are destroyed has no message any more.
+    let _ = MESSAGE.try_with(|message| message.replace(text));
+    failure.status as c_int
 }
 
 /// The outcome of some work, a panic being an error.
@@ -338,7 +355,7 @@ impl Begin<'_> {
         let (writing, parameters) = Writing::new(layer, next_serial(), registers.into_iter())?;
         let frames = writer::frames::<L::Machine>;
         let function = qjl_function {
-            state: State::Writing(Box::new(writing)),
+            state: Stage::Writing(Box::new(writing)),
             storage,
             is_native: self.is_native,
             frames,
@@ -373,7 +390,7 @@ unsafe extern "C" fn qjl_begin(
     place: *mut *mut qjl_function,
 ) -> c_int {
     if place.is_null() {
-        return Status::Null as c_int;
+        return report_for_thread("begin", &Status::Null.into());
     }
     // SAFETY: the pointers are valid or null, as the header demands.
     let (options, signature) = unsafe {
@@ -383,8 +400,11 @@ unsafe extern "C" fn qjl_begin(
     let begun = caught(|| {
         let signature = signature?;
         let types = Signature::from(signature).types().count();
-        if count != types || (count > 0 && parameters.is_null()) {
-            return Err(Status::Arguments.into());
+        if count != types {
+            return Err(Failure::new(Status::Arguments, format!("{count} parameters for `{signature}`")));
+        }
+        if count > 0 && parameters.is_null() {
+            return Err(Status::Null.into());
         }
         let mut begin = Begin { options: &options, signature, is_native: false, parameters: types };
         begin_any(&options, &mut begin)
@@ -399,7 +419,7 @@ unsafe extern "C" fn qjl_begin(
             unsafe { *place = Box::into_raw(Box::new(function)) };
             OK
         }
-        Err(failure) => failure.status as c_int,
+        Err(failure) => report_for_thread("begin", &failure),
     }
 }
 
@@ -426,7 +446,10 @@ unsafe extern "C" fn qjl_error(function: *const qjl_function) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn qjl_message(function: *const qjl_function) -> *const c_char {
     // SAFETY: the pointer is valid or null, as the header demands.
-    unsafe { function.as_ref() }.map_or(Status::Null.text().as_ptr(), |function| function.message.as_ptr())
+    match unsafe { function.as_ref() } {
+        Some(function) => function.message.as_ptr(),
+        None => MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(c"".as_ptr()),
+    }
 }
 
 /// # Safety
@@ -456,7 +479,7 @@ unsafe extern "C" fn qjl_emit(
             let instruction =
                 instruction.ok_or_else(|| Failure::new(Status::Instruction, format!("instruction {number}")))?;
             let given = array(operands, count)?;
-            let mut read = [Operand::Itself; 4];
+            let mut read = [GivenOperand::Itself; 4];
             for (place, operand) in read.iter_mut().zip(given) {
                 *place = operand.read()?;
             }
@@ -561,7 +584,7 @@ unsafe extern "C" fn qjl_procedure(function: *mut qjl_function, label: Handle, l
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn qjl_local(function: *mut qjl_function, ty: c_int) -> Variable {
+unsafe extern "C" fn qjl_local(function: *mut qjl_function, ty: c_int) -> StackPlace {
     // SAFETY: the pointer is valid or null, as the header demands.
     unsafe { step(function, "local", |writer| writer.local(type_of(ty)?)) }.unwrap_or_default()
 }
@@ -569,7 +592,7 @@ unsafe extern "C" fn qjl_local(function: *mut qjl_function, ty: c_int) -> Variab
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn qjl_local_bytes(function: *mut qjl_function, bytes: usize, align: usize) -> Variable {
+unsafe extern "C" fn qjl_local_bytes(function: *mut qjl_function, bytes: usize, align: usize) -> StackPlace {
     let fits = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     // SAFETY: the pointer is valid or null, as the header demands.
     unsafe { step(function, "local_bytes", |writer| writer.local_bytes(fits(bytes), fits(align))) }.unwrap_or_default()
@@ -578,7 +601,7 @@ unsafe extern "C" fn qjl_local_bytes(function: *mut qjl_function, bytes: usize, 
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn qjl_local_address(function: *mut qjl_function, d: Handle, variable: Variable) -> c_int {
+unsafe extern "C" fn qjl_local_address(function: *mut qjl_function, d: Handle, variable: StackPlace) -> c_int {
     // SAFETY: the pointer is valid or null, as the header demands.
     code_of(unsafe { step(function, "local_address", |writer| writer.local_address(d, variable)) })
 }
@@ -750,11 +773,11 @@ unsafe extern "C" fn qjl_end(function: *mut qjl_function, place: *mut qjl_code) 
     };
     let Some(function) = function else { return Status::Null as c_int };
     function.calls += 1;
-    match core::mem::replace(&mut function.state, State::Failed) {
-        State::Writing(writer) if function.status == Status::Ok => match caught(|| writer.finish()) {
+    match core::mem::replace(&mut function.state, Stage::Failed) {
+        Stage::Writing(writer) if function.status == Status::Ok => match caught(|| writer.finish()) {
             Ok(code) => {
                 let frames = function.frames;
-                function.state = State::Finished(Finished { code, frames, call_frames: Vec::new() });
+                function.state = Stage::Finished(Finished { code, frames, call_frames: Vec::new() });
                 let (bytes, pad) = placed(function, &code);
                 let made = qjl_code { bytes: bytes.0, length: bytes.1, entry: pad, instructions: code.instructions };
                 // SAFETY: there is a place for it or none, as the header demands.
@@ -763,12 +786,12 @@ unsafe extern "C" fn qjl_end(function: *mut qjl_function, place: *mut qjl_code) 
             }
             Err(failure) => function.record("end", &failure),
         },
-        State::Writing(_) => function.status as c_int,
-        State::Finished(finished) => {
-            function.state = State::Finished(finished);
+        Stage::Writing(_) => function.status as c_int,
+        Stage::Finished(finished) => {
+            function.state = Stage::Finished(finished);
             function.report("end", &Status::Ended.into())
         }
-        State::Failed => function.status as c_int,
+        Stage::Failed => function.status as c_int,
     }
 }
 
@@ -802,7 +825,7 @@ unsafe extern "C" fn qjl_call_frames(
         Ok(made) => made,
         Err(failure) => return function.report("call_frames", &failure),
     };
-    if let State::Finished(finished) = &mut function.state {
+    if let Stage::Finished(finished) = &mut function.state {
         finished.call_frames = made;
         // SAFETY: the pointers are valid or null, as the header demands.
         unsafe {

@@ -157,7 +157,8 @@ void qjl_free(qjl_function *);
 /* The code of the first error so far. */
 int qjl_error(const qjl_function *);
 /* The last error: the call, the cause and the way out; empty if there was none. Valid until the function is used again
- * or freed. */
+ * or freed. With QJL_PEEPHOLE the error of an instruction that is held back is noticed by a later call. For the null
+ * function it is the last error of qjl_begin(), qjl_memory_new() and qjl_uninstall() in this thread. */
 const char *qjl_message(const qjl_function *);
 
 /* The code of a finished function. */
@@ -192,8 +193,8 @@ int qjl_bind(qjl_function *, qjl_label);
 /* Begins a local procedure, which qjl_jal() calls: binds the label and copies the return address to `link`, by which
  * qjl_jr() returns. */
 int qjl_procedure(qjl_function *, qjl_label, qjl_reg link);
-/* Jumps to the label that the unsigned long in `index` counts from zero; to `otherwise` if there is no such label. It may
- * be null if there is always one. */
+/* Jumps to the label that the unsigned long in `index` counts from zero; to `otherwise` if there is no such label. It
+ * may be null if there is always one. */
 int qjl_jump_table(qjl_function *, qjl_reg index, const qjl_label *labels, size_t count, const qjl_label *otherwise);
 
 /* -- Variables on the stack -- */
@@ -321,8 +322,8 @@ QJL_BY_TYPE(ul, QJL_UL, uint64_t)
 
 /* -- Code memory -- */
 
-/* Memory for functions of this machine. It is mapped twice, once writable and once executable; a forked child has a copy
- * of its own. Pages that are not used take no memory. */
+/* Memory for functions of this machine. It is mapped twice, once writable and once executable; a forked child has a
+ * copy of its own. Pages that are not used take no memory. */
 typedef struct qjl_memory qjl_memory;
 
 int qjl_memory_new(size_t bytes, qjl_memory **);
@@ -339,8 +340,8 @@ int qjl_uninstall(qjl_memory *, const void *function);
 /* Unwind information that the program knows. */
 typedef struct qjl_frames qjl_frames;
 
-/* Makes exceptions of C++ and backtraces (_Unwind_Backtrace, backtrace) go through a function that was installed at this
- * address. The unwinder is that of libgcc. */
+/* Makes exceptions of C++ and backtraces (_Unwind_Backtrace, backtrace) go through a function that was installed at
+ * this address. The unwinder is that of libgcc. */
 int qjl_frames_register(qjl_function *, const void *function, qjl_frames **);
 /* May be null. The function that it describes must not be running. */
 void qjl_frames_free(qjl_frames *);

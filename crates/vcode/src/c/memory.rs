@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use core::ptr;
 
 use super::failure::{Failure, Status};
-use super::{OK, caught, qjl_function, store};
+use super::{OK, caught, qjl_function, report_for_thread, store};
 use crate::fork::ForkLock;
 use crate::memory::Memory;
 
@@ -31,7 +31,7 @@ impl qjl_memory {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn qjl_memory_new(bytes: usize, place: *mut *mut qjl_memory) -> c_int {
     if place.is_null() {
-        return Status::Null as c_int;
+        return report_for_thread("memory_new", &Status::Null.into());
     }
     let made = caught(|| Ok(qjl_memory { memory: Memory::new(bytes)?, installed: Mutex::default() }));
     // SAFETY: there is a place for it, as the header demands.
@@ -43,7 +43,7 @@ unsafe extern "C" fn qjl_memory_new(bytes: usize, place: *mut *mut qjl_memory) -
             }
             Err(failure) => {
                 *place = ptr::null_mut();
-                failure.status as c_int
+                report_for_thread("memory_new", &failure)
             }
         }
     }
@@ -109,7 +109,7 @@ unsafe extern "C" fn qjl_uninstall(memory: *mut qjl_memory, function: *const c_v
         memory.memory.free(entry, length);
         Ok(())
     });
-    freed.map_or_else(|failure| failure.status as c_int, |()| OK)
+    freed.map_or_else(|failure| report_for_thread("uninstall", &failure), |()| OK)
 }
 
 /// Unwind information that the program knows.

@@ -56,14 +56,14 @@ fn list<T: Clone>(length: usize, fill: T) -> Result<NonNull<[T]>, Failure> {
 impl Storage {
     pub(super) fn new(room: Room) -> Result<Storage, Failure> {
         let Room { bytes, labels, references, constants } = room;
-        for (name, asked, most) in [
+        for (name, asked, limit) in [
             ("bytes", bytes, MAX_BYTES),
             ("labels", labels, MAX_ENTRIES),
             ("references", references, MAX_ENTRIES),
             ("constants", constants, MAX_ENTRIES),
         ] {
-            if asked > most {
-                return Err(Failure::new(Status::Option, std::format!("`{name}` is {asked}, the most is {most}")));
+            if asked > limit {
+                return Err(Failure::new(Status::Option, std::format!("`{name}` is {asked}, the limit is {limit}")));
             }
         }
         let mut storage = Storage {

@@ -30,31 +30,31 @@ pub(super) struct Handle {
 /// A place within a variable, `offset` bytes from its start.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-pub(super) struct Variable {
+pub(super) struct StackPlace {
     pub(super) handle: Handle,
     pub(super) offset: i32,
 }
 
 /// An operand or argument.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Operand {
+pub(super) enum GivenOperand {
     Register(Handle),
     Constant(i64),
-    Variable(Variable),
+    Variable(StackPlace),
     Label(Handle),
     Address(u64),
     Itself,
 }
 
-impl Operand {
+impl GivenOperand {
     fn noun(self) -> &'static str {
         match self {
-            Operand::Register(_) => "a register",
-            Operand::Constant(_) => "a constant",
-            Operand::Variable(_) => "a variable",
-            Operand::Label(_) => "a label",
-            Operand::Address(_) => "an address",
-            Operand::Itself => "the function itself",
+            GivenOperand::Register(_) => "a register",
+            GivenOperand::Constant(_) => "a constant",
+            GivenOperand::Variable(_) => "a variable",
+            GivenOperand::Label(_) => "a label",
+            GivenOperand::Address(_) => "an address",
+            GivenOperand::Itself => "the function itself",
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) enum Strength {
 
 /// A function under construction.
 pub(super) trait Writer {
-    fn emit(&mut self, instruction: &'static Instruction, operands: &[Operand]) -> Result<(), Failure>;
+    fn emit(&mut self, instruction: &'static Instruction, operands: &[GivenOperand]) -> Result<(), Failure>;
     fn allocate(&mut self, file: File, allocation: Allocation) -> Result<Handle, Failure>;
     fn give_back(&mut self, register: Handle) -> Result<(), Failure>;
     /// The number of the machine register; none on the stack.
@@ -93,15 +93,15 @@ pub(super) trait Writer {
     fn label(&mut self) -> Result<Handle, Failure>;
     fn bind(&mut self, label: Handle) -> Result<(), Failure>;
     fn procedure(&mut self, label: Handle, link: Handle) -> Result<(), Failure>;
-    fn local(&mut self, ty: Type) -> Result<Variable, Failure>;
-    fn local_bytes(&mut self, bytes: u32, align: u32) -> Result<Variable, Failure>;
-    fn local_address(&mut self, d: Handle, variable: Variable) -> Result<(), Failure>;
+    fn local(&mut self, ty: Type) -> Result<StackPlace, Failure>;
+    fn local_bytes(&mut self, bytes: u32, align: u32) -> Result<StackPlace, Failure>;
+    fn local_address(&mut self, d: Handle, variable: StackPlace) -> Result<(), Failure>;
     fn transfer(
         &mut self,
         transfer: Transfer,
         signature: &str,
-        callee: Operand,
-        arguments: &[Operand],
+        callee: GivenOperand,
+        arguments: &[GivenOperand],
     ) -> Result<(), Failure>;
     fn take_result(&mut self, d: Handle) -> Result<(), Failure>;
     fn strength(
@@ -205,8 +205,8 @@ impl<L: Layer> Writing<L> {
     }
 
     /// The place of an access to `bytes` bytes.
-    fn variable(&self, variable: Variable, bytes: u32) -> Result<Local, Failure> {
-        let Variable { handle, offset } = variable;
+    fn variable(&self, variable: StackPlace, bytes: u32) -> Result<Local, Failure> {
+        let StackPlace { handle, offset } = variable;
         let known = self.variables.get(handle.index as usize).filter(|_| handle.function == self.serial);
         let (local, length) =
             known.ok_or_else(|| Failure::new(Status::Variable, "a variable of no function or of another one"))?;
@@ -224,25 +224,25 @@ impl<L: Layer> Writing<L> {
         &mut self,
         instruction: &Instruction,
         kind: OperandKind,
-        operand: Operand,
+        operand: GivenOperand,
     ) -> Result<Value<L::Reg, L::Float>, Failure> {
         match (kind, operand) {
-            (OperandKind::Reg(_), Operand::Register(handle)) => Ok(Value::Reg(self.int(handle)?)),
-            (OperandKind::Float(_), Operand::Register(handle)) => Ok(Value::Float(self.float(handle)?)),
-            (OperandKind::Immediate(ty), Operand::Constant(value)) => {
+            (OperandKind::Reg(_), GivenOperand::Register(handle)) => Ok(Value::Reg(self.int(handle)?)),
+            (OperandKind::Float(_), GivenOperand::Register(handle)) => Ok(Value::Float(self.float(handle)?)),
+            (OperandKind::Immediate(ty), GivenOperand::Constant(value)) => {
                 let held = immediate(instruction, ty, <L::Machine as crate::Architecture>::LONG_BITS, value);
                 held.map(Value::Immediate)
                     .ok_or_else(|| Failure::new(Status::Immediate, format!("the constant {value}")))
             }
-            (OperandKind::Offset, Operand::Constant(value)) => match i32::try_from(value) {
+            (OperandKind::Offset, GivenOperand::Constant(value)) => match i32::try_from(value) {
                 Ok(_) => Ok(Value::Immediate(value)),
                 Err(_) => Err(Failure::new(Status::Immediate, format!("the offset {value} is not an int"))),
             },
-            (OperandKind::Local, Operand::Variable(variable)) => {
+            (OperandKind::Local, GivenOperand::Variable(variable)) => {
                 let bytes = instruction.ty.map_or(0, |ty| ty.bytes(<L::Machine as crate::Architecture>::LONG_BITS));
                 Ok(Value::Local(self.variable(variable, bytes)?))
             }
-            (OperandKind::Label, Operand::Label(handle)) => Ok(Value::Label(self.referred(handle)?)),
+            (OperandKind::Label, GivenOperand::Label(handle)) => Ok(Value::Label(self.referred(handle)?)),
             (
                 OperandKind::Reg(_)
                 | OperandKind::Float(_)
@@ -250,12 +250,12 @@ impl<L: Layer> Writing<L> {
                 | OperandKind::Offset
                 | OperandKind::Local
                 | OperandKind::Label,
-                Operand::Register(_)
-                | Operand::Constant(_)
-                | Operand::Variable(_)
-                | Operand::Label(_)
-                | Operand::Address(_)
-                | Operand::Itself,
+                GivenOperand::Register(_)
+                | GivenOperand::Constant(_)
+                | GivenOperand::Variable(_)
+                | GivenOperand::Label(_)
+                | GivenOperand::Address(_)
+                | GivenOperand::Itself,
             ) => Err(Failure::new(
                 Status::Operands,
                 format!("{} stands where the instruction takes {}", operand.noun(), taken(kind)),
@@ -263,12 +263,12 @@ impl<L: Layer> Writing<L> {
         }
     }
 
-    fn passed(&self, operand: Operand) -> Result<PassedTo<L>, Failure> {
+    fn passed(&self, operand: GivenOperand) -> Result<PassedTo<L>, Failure> {
         match operand {
-            Operand::Register(handle) => Ok(PassedTo::<L>::Register(self.register(handle)?)),
-            Operand::Constant(value) => Ok(PassedTo::<L>::Constant(value)),
-            Operand::Address(address) => Ok(PassedTo::<L>::Constant(address as i64)),
-            Operand::Variable(_) | Operand::Label(_) | Operand::Itself => {
+            GivenOperand::Register(handle) => Ok(PassedTo::<L>::Register(self.register(handle)?)),
+            GivenOperand::Constant(value) => Ok(PassedTo::<L>::Constant(value)),
+            GivenOperand::Address(address) => Ok(PassedTo::<L>::Constant(address as i64)),
+            GivenOperand::Variable(_) | GivenOperand::Label(_) | GivenOperand::Itself => {
                 Err(Failure::new(Status::Operands, format!("{} is passed to a function", operand.noun())))
             }
         }
@@ -325,7 +325,7 @@ fn immediate(instruction: &Instruction, ty: Type, long_bits: u32, value: i64) ->
 const MAX_OPERANDS: usize = 4;
 
 impl<L: Layer> Writer for Writing<L> {
-    fn emit(&mut self, instruction: &'static Instruction, operands: &[Operand]) -> Result<(), Failure> {
+    fn emit(&mut self, instruction: &'static Instruction, operands: &[GivenOperand]) -> Result<(), Failure> {
         if operands.len() != instruction.operands.len() {
             let (found, wanted) = (operands.len(), instruction.operands.len());
             return Err(Failure::new(Status::Operands, format!("{found} operands instead of {wanted}")));
@@ -388,21 +388,21 @@ impl<L: Layer> Writer for Writing<L> {
         Ok(())
     }
 
-    fn local(&mut self, ty: Type) -> Result<Variable, Failure> {
+    fn local(&mut self, ty: Type) -> Result<StackPlace, Failure> {
         let bytes = ty.bytes(<L::Machine as crate::Architecture>::LONG_BITS);
         self.local_bytes(bytes, bytes)
     }
 
-    fn local_bytes(&mut self, bytes: u32, align: u32) -> Result<Variable, Failure> {
+    fn local_bytes(&mut self, bytes: u32, align: u32) -> Result<StackPlace, Failure> {
         if !align.is_power_of_two() || align > 16 {
             return Err(Failure::new(Status::Option, format!("the alignment {align} is not 1, 2, 4, 8 or 16")));
         }
         let local = self.layer.make_local(bytes, align);
         let index = add(&mut self.variables, (local, bytes))?;
-        Ok(Variable { handle: Handle { index, function: self.serial }, offset: 0 })
+        Ok(StackPlace { handle: Handle { index, function: self.serial }, offset: 0 })
     }
 
-    fn local_address(&mut self, d: Handle, variable: Variable) -> Result<(), Failure> {
+    fn local_address(&mut self, d: Handle, variable: StackPlace) -> Result<(), Failure> {
         let (d, local) = (self.int(d)?, self.variable(variable, 0)?);
         self.layer.address_of(d, local);
         Ok(())
@@ -412,16 +412,16 @@ impl<L: Layer> Writer for Writing<L> {
         &mut self,
         transfer: Transfer,
         signature: &str,
-        callee: Operand,
-        arguments: &[Operand],
+        callee: GivenOperand,
+        arguments: &[GivenOperand],
     ) -> Result<(), Failure> {
         let callee = match callee {
-            Operand::Register(handle) => Callee::Register(self.int(handle)?),
-            Operand::Address(address) => {
+            GivenOperand::Register(handle) => Callee::Register(self.int(handle)?),
+            GivenOperand::Address(address) => {
                 Callee::Address(usize::try_from(address).map_err(|_| Failure::from(Status::Immediate))?)
             }
-            Operand::Itself => Callee::Itself,
-            Operand::Constant(_) | Operand::Variable(_) | Operand::Label(_) => {
+            GivenOperand::Itself => Callee::Itself,
+            GivenOperand::Constant(_) | GivenOperand::Variable(_) | GivenOperand::Label(_) => {
                 return Err(Failure::new(Status::Operands, format!("{} is called", callee.noun())));
             }
         };

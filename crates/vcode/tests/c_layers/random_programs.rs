@@ -161,10 +161,10 @@ impl Program {
                 Step::Address(register, variable) => writeln!(text, "A {register} {variable}"),
                 Step::Emit(number, operands) => writeln!(text, "e {number} {}", list(operands)),
                 Step::Call(types, target, arguments) => {
-                    writeln!(text, "c {} {} {}", spelt(types), one(*target), list(arguments))
+                    writeln!(text, "c {} {} {}", spelt(types), operand_text(*target), list(arguments))
                 }
                 Step::TailCall(types, target, arguments) => {
-                    writeln!(text, "t {} {} {}", spelt(types), one(*target), list(arguments))
+                    writeln!(text, "t {} {} {}", spelt(types), operand_text(*target), list(arguments))
                 }
                 Step::Result(register) => writeln!(text, "r {register}"),
                 Step::Strength(operation, ty, d, s, constant) => {
@@ -293,7 +293,7 @@ fn spelt(types: &str) -> &str {
     if types.is_empty() { "-" } else { types }
 }
 
-fn one(operand: Operand) -> String {
+fn operand_text(operand: Operand) -> String {
     match operand {
         Operand::Register(register) => format!("r {register}"),
         Operand::Constant(value) => format!("c {value}"),
@@ -305,7 +305,7 @@ fn one(operand: Operand) -> String {
 }
 
 fn list(operands: &[Operand]) -> String {
-    operands.iter().fold(operands.len().to_string(), |text, operand| text + " " + &one(*operand))
+    operands.iter().fold(operands.len().to_string(), |text, operand| text + " " + &operand_text(*operand))
 }
 
 /// A random operand of an instruction.

@@ -1,5 +1,5 @@
-/* foreign MACHINE ADDRESS LOCAL_BYTES CODE FRAMES: writes the function for a machine to the file CODE, to be executed at
-   an address, and its unwind information to FRAMES if there is any. Prints where the function begins in the file. */
+/* foreign MACHINE ADDRESS LOCAL_BYTES CODE FRAMES: writes the function for a machine to the file CODE, to be executed
+   at an address, and its unwind information to FRAMES if there is any. Prints where the function begins in the file. */
 #include "function.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Writes functions as a script says and prints their bytes: the other half is in Rust. A line is a command, its words are
-   numbers except for type strings. Registers, labels and variables are numbered in the order in which they are made. */
+/* Writes functions as a script says and prints their bytes: the other half is in Rust. A line is a command, its words
+   are numbers except for type strings. Registers, labels and variables are numbered in the order in which they are made. */
 #include <quaject/vcode-layers.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -261,8 +261,8 @@ static void window(void) {
     }
     CHECK(lengths[QJL_PEEPHOLE] < lengths[QJL_VIRTUAL]);
 
-    /* Stores to the same place: the first is needed only if somebody may look in between. */
-    size_t stores[2];
+    /* Loads from the same place: the second is needed only if other code may store in between. */
+    size_t loads[2];
     for (int flushed = 0; flushed < 2; flushed++) {
         qjl_reg both[2];
         struct qjl_code code;
@@ -273,10 +273,10 @@ static void window(void) {
         qjl_ldli(f, both[1], both[0], 0);
         qjl_retl(f, both[1]);
         CHECK(!qjl_end(f, &code));
-        stores[flushed] = code.instructions;
+        loads[flushed] = code.instructions;
         qjl_free(f);
     }
-    CHECK(stores[0] < stores[1]);
+    CHECK(loads[0] < loads[1]);
 }
 
 /* Instructions by name, as a reader of text uses them. */
@@ -325,14 +325,16 @@ static void errors(int layer) {
 
     /* What is refused before a function is there. */
     struct qjl_options wrong = plain;
-    CHECK(qjl_begin(&plain, "%l", NULL, 1, &f) == QJL_ERROR_ARGUMENTS && !f);
+    CHECK(qjl_begin(&plain, "%l", NULL, 1, &f) == QJL_ERROR_NULL && !f);
     CHECK(qjl_begin(&plain, "%l", &x, 0, &f) == QJL_ERROR_ARGUMENTS && !f);
+    CHECK(strstr(qjl_message(NULL), "`begin`: 0 parameters for `%l`"));
     CHECK(qjl_begin(&plain, "%q", &x, 1, &f) == QJL_ERROR_SIGNATURE && !f);
     CHECK(qjl_begin(&plain, "\xff", &x, 1, &f) == QJL_ERROR_SIGNATURE && !f);
     CHECK(qjl_begin(&plain, NULL, &x, 1, &f) == QJL_ERROR_NULL && !f);
     CHECK(qjl_begin(&plain, "", NULL, 0, NULL) == QJL_ERROR_NULL);
     wrong.machine = 8;
     CHECK(qjl_begin(&wrong, "%l", &x, 1, &f) == QJL_ERROR_OPTION && !f);
+    CHECK(strstr(qjl_message(NULL), "`machine` is 8"));
     wrong = plain, wrong.layer = -1;
     CHECK(qjl_begin(&wrong, "%l", &x, 1, &f) == QJL_ERROR_OPTION && !f);
     wrong = plain, wrong.kind = 2;
@@ -549,6 +551,7 @@ static void errors(int layer) {
     CHECK(count > 10 && qjl_install(f, small, &made) == QJL_ERROR_MEMORY && !made);
     qjl_memory_free(small);
     CHECK(qjl_memory_new(SIZE_MAX, &small) == QJL_ERROR_MEMORY && !small);
+    CHECK(strstr(qjl_message(NULL), "`memory_new`"));
     CHECK(qjl_memory_new(1, NULL) == QJL_ERROR_NULL);
     qjl_memory_free(NULL);
     qjl_free(f);
