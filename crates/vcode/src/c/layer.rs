@@ -7,12 +7,15 @@ use crate::error::Error;
 use crate::features::Features;
 use crate::frame::{Local, Param};
 use crate::generated::core::{Core, Extension};
+use crate::instruction::{Access, Family, Instruction, OperandKind, Value};
 use crate::layers::peephole::Peephole;
 use crate::layers::temporary_allocator::TemporaryAllocator;
 use crate::layers::virtual_registers::{Virtual, VirtualArgument, VirtualReg, VirtualTarget};
 use crate::machine::Machine;
 use crate::registers::{Class, Register};
 
+/// The most operands of an instruction.
+pub(super) const MAX_OPERANDS: usize = 4;
 /// The most arguments of a call.
 pub(super) const MAX_ARGUMENTS: usize = 32;
 
@@ -51,10 +54,14 @@ pub(super) type RegisterOf<L> = AnyReg<<L as Core>::Reg, <L as Core>::Float>;
 pub(super) type PassedTo<L> = Passed<<L as Core>::Reg, <L as Core>::Float>;
 
 /// A layer over an assembler.
-pub(super) trait Layer: Extension + TemporaryAllocator {
-    /// The name of the machine, for messages.
+pub(super) trait Layer: Extension + TemporaryAllocator + Sized {
+    /// The machine that it writes for.
     type Machine: Machine;
 
+    /// Adds an instruction; false if the values are not what it takes.
+    fn add(&mut self, instruction: &Instruction, values: &[Value<Self::Reg, Self::Float>]) -> bool {
+        instruction.emit(self, values)
+    }
     fn over(asm: Asm<'static, Self::Machine>, slots: &'static mut [u32]) -> Self;
     fn parameter(&self, param: Param<Self::Machine>) -> Option<RegisterOf<Self>>;
     fn allocate(&mut self, class: Class) -> Result<Self::Reg, Error>;
@@ -99,6 +106,12 @@ where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     type Machine = M;
+
+    /// Does what the instructions of [`Virtual`] do, with one copy of the emitters instead of two, which shortens the
+    /// library.
+    fn add(&mut self, instruction: &Instruction, values: &[Value<Self::Reg, Self::Float>]) -> bool {
+        add_virtual(self, instruction, values)
+    }
 
     fn over(asm: Asm<'static, M>, slots: &'static mut [u32]) -> Self {
         Virtual::new(asm, slots)
@@ -206,6 +219,80 @@ where
     fn finish(self) -> Result<Code, Error> {
         self.end()
     }
+}
+
+/// Adds an instruction whose operands may be on the stack: they are loaded to temporaries first, its result is stored
+/// after it.
+fn add_virtual<M: Machine>(
+    function: &mut Virtual<'static, 'static, M>,
+    instruction: &Instruction,
+    values: &[Value<VirtualReg<M::Reg>, VirtualReg<M::Float>>],
+) -> bool
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    if !instruction.accepts(values) {
+        return false;
+    }
+    let (asm, temporaries) = function.parts();
+    let mut plain = [Value::Immediate(0); MAX_OPERANDS];
+    let mut result = None;
+    let mut loaded = 0;
+    for ((plain, value), kind) in plain.iter_mut().zip(values).zip(instruction.operands) {
+        let access = match kind {
+            OperandKind::Reg(access) | OperandKind::Float(access) => *access,
+            OperandKind::Immediate(_) | OperandKind::Offset | OperandKind::Local | OperandKind::Label => Access::Read,
+        };
+        *plain = match (*value, access) {
+            (Value::Reg(v), Access::Written) => Value::Reg(temporaries.target(v, 0)),
+            (Value::Float(v), Access::Written) => Value::Float(temporaries.target_float(v, 0)),
+            (Value::Reg(v), Access::Read | Access::Updated) => {
+                loaded += 1;
+                Value::Reg(temporaries.load(asm, v, loaded - 1))
+            }
+            (Value::Float(v), Access::Read | Access::Updated) => {
+                loaded += 1;
+                Value::Float(temporaries.load_float(asm, v, loaded - 1))
+            }
+            (Value::Immediate(value), _) => Value::Immediate(value),
+            (Value::Local(local), _) => Value::Local(local),
+            (Value::Label(label), _) => Value::Label(label),
+        };
+        match access {
+            Access::Written | Access::Updated => result = Some((*value, *plain)),
+            Access::Read => {}
+        }
+    }
+    let Some(plain) = plain.get_mut(..values.len()) else { return false };
+    let store = |asm: &mut Asm<'static, M>| match result {
+        Some((Value::Reg(v), Value::Reg(from))) => temporaries.store(asm, v, from),
+        Some((Value::Float(v), Value::Float(from))) => temporaries.store_float(asm, v, from),
+        Some(_) | None => {}
+    };
+    let is_stored = match result {
+        Some((Value::Reg(v), _)) => v.register().is_none(),
+        Some((Value::Float(v), _)) => v.register().is_none(),
+        Some((Value::Immediate(_) | Value::Local(_) | Value::Label(_), _)) | None => false,
+    };
+    if instruction.family == Family::Checked && is_stored {
+        // The result is stored whether or not the branch is taken.
+        let Some(Value::Label(target)) = plain.last().copied() else { return false };
+        let (overflow, done) = (asm.label(), asm.label());
+        if let Some(last) = plain.last_mut() {
+            *last = Value::Label(overflow);
+        }
+        instruction.emit(asm, plain);
+        store(asm);
+        asm.j(done);
+        asm.bind(overflow);
+        store(asm);
+        asm.j(target);
+        asm.bind(done);
+    } else {
+        instruction.emit(asm, plain);
+        store(asm);
+    }
+    true
 }
 
 impl<M: Machine> Layer for Peephole<'static, M>

@@ -6,7 +6,7 @@ use std::format;
 use std::vec::Vec;
 
 use super::failure::{Failure, Status};
-use super::layer::{AnyReg, Callee, Layer, PassedTo, RegisterOf, Transfer};
+use super::layer::{AnyReg, Callee, Layer, MAX_OPERANDS, PassedTo, RegisterOf, Transfer};
 use crate::asm::{Code, Label};
 use crate::error::Error;
 use crate::features::Features;
@@ -321,9 +321,6 @@ fn immediate(instruction: &Instruction, ty: Type, long_bits: u32, value: i64) ->
     }
 }
 
-/// The most operands of an instruction.
-const MAX_OPERANDS: usize = 4;
-
 impl<L: Layer> Writer for Writing<L> {
     fn emit(&mut self, instruction: &'static Instruction, operands: &[GivenOperand]) -> Result<(), Failure> {
         if operands.len() != instruction.operands.len() {
@@ -335,7 +332,7 @@ impl<L: Layer> Writer for Writing<L> {
             *value = self.value(instruction, *kind, *operand)?;
         }
         let values = values.get(..operands.len()).ok_or(Status::Operands)?;
-        if instruction.emit(&mut self.layer, values) { Ok(()) } else { Err(Status::Operands.into()) }
+        if self.layer.add(instruction, values) { Ok(()) } else { Err(Status::Operands.into()) }
     }
 
     fn allocate(&mut self, file: File, allocation: Allocation) -> Result<Handle, Failure> {

@@ -376,6 +376,11 @@ where
         self.asm.end()
     }
 
+    /// The assembler, and the registers for operands on the stack.
+    pub(crate) fn parts(&mut self) -> (&mut Asm<'a, M>, Temporaries<M>) {
+        (&mut self.asm, self.temporaries)
+    }
+
     /// The assembler by value, for out-of-line code: the address of the cursor must not escape.
     #[inline(always)]
     pub(crate) fn detach(&mut self) -> (Asm<'_, M>, Temporaries<M>) {
