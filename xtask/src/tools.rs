@@ -1,4 +1,4 @@
-//! The programs that the tests need in addition to Rust, as one table, and their installation.
+//! The programs that the tests need in addition to Rust, as one table, and the installation of packages.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,17 +6,34 @@ use std::process::{Command, Stdio};
 use crate::run::{Failure, output_of, succeed};
 use crate::test::machines::MACHINES;
 
-/// One Debian package the full test suite needs.
-struct Tool {
-    package: Package,
+/// One Debian package that tests or benchmarks need.
+pub(crate) struct Tool {
+    pub(crate) package: Package,
     /// A shell command that succeeds exactly when the tool is there and works. Never writes to `/dev/null` as a
     /// compiler's output: tcc, run by root, replaces the device by a file.
-    probe: &'static str,
-    /// Which tests need it.
-    needed_by: &'static str,
+    pub(crate) probe: &'static str,
+    /// Which tests or peers need it.
+    pub(crate) needed_by: &'static str,
 }
 
-enum Package {
+/// Whether packages may be installed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Installation {
+    /// The user is root.
+    Allowed,
+    /// The message names them.
+    Denied,
+}
+
+impl Installation {
+    /// Of the user who runs this.
+    fn of_user() -> Result<Installation, Failure> {
+        let is_root = output_of(Command::new("id").arg("-u"))? == b"0\n";
+        Ok(if is_root { Installation::Allowed } else { Installation::Denied })
+    }
+}
+
+pub(crate) enum Package {
     Named(&'static str),
     /// The sanitizer libraries carry clang's version in their name.
     ClangRuntime,
@@ -277,29 +294,50 @@ pub(crate) fn provide() -> Result<(), Failure> {
     // A user of the product needs only the targets in `rust-toolchain.toml`.
     let of_machines = MACHINES.iter().map(|machine| machine.target);
     provide_targets(of_machines.chain(["wasm32-unknown-unknown", "x86_64-unknown-none"]))?;
-    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !works(tool.probe)).collect();
+    provide_packages(TOOLS.iter(), "the tests need", Installation::of_user()?)
+}
+
+/// Installs the missing ones of these packages, as the user who runs this.
+pub(crate) fn provide_as_user(tools: impl Iterator<Item = &'static Tool>, purpose: &str) -> Result<(), Failure> {
+    provide_packages(tools, purpose, Installation::of_user()?)
+}
+
+/// Installs the missing ones of these packages. If that is not possible, the failure names them, what each is for, and
+/// the command that installs them. The purpose ends in a verb: `the tests need`.
+fn provide_packages<'t>(
+    tools: impl Iterator<Item = &'t Tool>,
+    purpose: &str,
+    installation: Installation,
+) -> Result<(), Failure> {
+    let missing: Vec<&Tool> = tools.filter(|tool| !works(tool.probe)).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    for tool in &missing {
-        eprintln!("missing: {} ({})", tool.package.name(), tool.needed_by);
-    }
-    if !works("apt-get --version") {
-        return Err(Failure("this is no Debian system: install what these packages hold by its own means".into()));
-    }
-    if !is_root()? {
+    let for_user = |cause: &str| {
         let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
-        return Err(Failure(format!(
-            "the tests need packages this machine lacks; install them and try again:\n\
+        let each = missing.iter().map(|tool| format!("missing: {} ({})\n", tool.package.name(), tool.needed_by));
+        Failure(format!(
+            "{purpose} packages this machine lacks{cause}\n{}install them and try again:\n\
              sudo apt-get update && sudo apt-get install --no-install-recommends {}",
+            each.collect::<String>(),
             names.join(" ")
-        )));
+        ))
+    };
+    if !works("apt-get --version") {
+        return Err(for_user("; this is no Debian system: install what they hold by its own means"));
     }
-    succeed(apt(&["update", "-qq"]).stdout(Stdio::null()))?;
-    // Names are asked for after the update: the runtime's depends on the version of clang on offer.
-    let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
-    let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
-    succeed(install.args(&names).stdout(Stdio::null()))?;
+    if installation == Installation::Denied {
+        return Err(for_user(""));
+    }
+    let install = || {
+        succeed(apt(&["update", "-qq"]).stdout(Stdio::null()))?;
+        // Names are asked for after the update: the runtime's depends on the version of clang on offer.
+        let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
+        eprintln!("installing {}", names.join(" "));
+        let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
+        succeed(install.args(&names).stdout(Stdio::null()))
+    };
+    install().map_err(|Failure(cause)| for_user(&format!("; {cause}")))?;
     match missing.iter().find(|tool| !works(tool.probe)) {
         None => Ok(()),
         Some(tool) => Err(Failure(format!("{} is installed, yet `{}` fails", tool.package.name(), tool.probe))),
@@ -344,10 +382,6 @@ fn works(probe: &str) -> bool {
     shell.status().is_ok_and(|status| status.success())
 }
 
-fn is_root() -> Result<bool, Failure> {
-    Ok(output_of(Command::new("id").arg("-u"))? == b"0\n")
-}
-
 fn apt(arguments: &[&str]) -> Command {
     let mut command = Command::new("apt-get");
     command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
@@ -363,6 +397,28 @@ mod tests {
         let depends = "clang\n  Depends: clang-14\n  Breaks: <clang-3.2>\n";
         assert_eq!(version_in(depends).as_deref(), Some("14"));
         assert_eq!(version_in("clang\n"), None);
+    }
+
+    #[test]
+    fn missing_packages_are_named_with_their_use_and_the_command_that_installs_them() {
+        let tool = |package, probe, needed_by| Tool { package: Package::Named(package), probe, needed_by };
+        let tools = [
+            tool("there", "true", "everything"),
+            tool("made-up-dev", "no-such-tool-anywhere --version", "the peer of that name"),
+            tool("other-dev", "false", "another peer"),
+        ];
+        let Failure(message) = provide_packages(tools.iter(), "the peers of `crc` need", Installation::Denied)
+            .expect_err("two of them are missing");
+        let lines: Vec<&str> = message.lines().collect();
+        assert!(lines[0].starts_with("the peers of `crc` need packages this machine lacks"), "{message}");
+        let expected = [
+            "missing: made-up-dev (the peer of that name)",
+            "missing: other-dev (another peer)",
+            "install them and try again:",
+            "sudo apt-get update && sudo apt-get install --no-install-recommends made-up-dev other-dev",
+        ];
+        assert_eq!(lines[1..], expected);
+        assert!(provide_packages(tools[..1].iter(), "the tests need", Installation::Denied).is_ok());
     }
 
     #[test]
