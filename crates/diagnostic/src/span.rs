@@ -123,7 +123,7 @@ fn first_bytes(bytes: &[u8]) -> u32 {
 /// The expansion of a call: the text of the callee once more, at the place of the call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expansion {
-    /// The text of the callee, in a file and not in an expansion.
+    /// The text of the callee, in a file or in an earlier expansion.
     pub text: Span,
     /// The name of the callee.
     pub callee: String,
@@ -179,10 +179,15 @@ impl SourceMap {
 
     /// The location in the text, without the calls that lead there.
     pub fn origin(&self, span: Span) -> Span {
-        match self.expansion(span.file) {
-            Some(expansion) => Span { file: expansion.text.file, ..span },
-            None => span,
+        Span { file: self.text_of(span.file), ..span }
+    }
+
+    /// The file whose text an expansion repeats, or the file itself.
+    fn text_of(&self, mut id: FileId) -> FileId {
+        while let Some(expansion) = self.expansion(id) {
+            id = expansion.text.file;
         }
+        id
     }
 
     /// The file with this id, or that of the callee's text if it is the id of an expansion.
@@ -195,8 +200,7 @@ impl SourceMap {
 
     /// As [`SourceMap::file`], or none.
     pub fn get(&self, id: FileId) -> Option<&SourceFile> {
-        let id = self.expansion(id).map_or(id, |expansion| expansion.text.file);
-        self.files.get(id.0 as usize)
+        self.files.get(self.text_of(id).0 as usize)
     }
 
     /// All files, in order of their ids, without expansions.

@@ -19,6 +19,10 @@ pub struct Name {
 pub struct File {
     /// Its items in order of text.
     pub items: Vec<Item>,
+    /// The locations of the names of items that begin with `pub`.
+    pub public: Vec<Span>,
+    /// The locations of the names of items that begin with `param`.
+    pub parameters: Vec<Span>,
 }
 
 /// A top-level item.
@@ -26,6 +30,7 @@ pub struct File {
 #[allow(missing_docs)]
 pub enum Item {
     Import(Import),
+    PartOf(PartOf),
     Type(TypeItem),
     Const(Const),
     Channel(Channel),
@@ -44,10 +49,82 @@ pub enum Item {
     Memory(Memory),
 }
 
-/// `import "ethernet.esp";`
+impl Item {
+    /// The name that the item declares.
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            Item::Type(item) => Some(&item.name),
+            Item::Const(item) => Some(&item.name),
+            Item::Channel(item) => Some(&item.name),
+            Item::Interface(item) => Some(&item.name),
+            Item::Extern(item) => Some(&item.name),
+            Item::Fn(item) => Some(&item.name),
+            Item::Layout(item) => Some(&item.name),
+            Item::Process(item) => Some(&item.name),
+            Item::Procedure(item) => Some(&item.name),
+            Item::Template(item) => Some(&item.name),
+            Item::Instance(item) => Some(&item.name),
+            Item::FastPath(item) => Some(&item.name),
+            Item::Model(item) => Some(&item.name),
+            Item::Import(_) | Item::PartOf(_) | Item::Conditional(_) | Item::Pool(_) | Item::Memory(_) => None,
+        }
+    }
+
+    /// As [`Item::name`], to be changed.
+    pub fn name_mut(&mut self) -> Option<&mut Name> {
+        match self {
+            Item::Type(item) => Some(&mut item.name),
+            Item::Const(item) => Some(&mut item.name),
+            Item::Channel(item) => Some(&mut item.name),
+            Item::Interface(item) => Some(&mut item.name),
+            Item::Extern(item) => Some(&mut item.name),
+            Item::Fn(item) => Some(&mut item.name),
+            Item::Layout(item) => Some(&mut item.name),
+            Item::Process(item) => Some(&mut item.name),
+            Item::Procedure(item) => Some(&mut item.name),
+            Item::Template(item) => Some(&mut item.name),
+            Item::Instance(item) => Some(&mut item.name),
+            Item::FastPath(item) => Some(&mut item.name),
+            Item::Model(item) => Some(&mut item.name),
+            Item::Import(_) | Item::PartOf(_) | Item::Conditional(_) | Item::Pool(_) | Item::Memory(_) => None,
+        }
+    }
+}
+
+/// `import "ethernet.esp";` or `import "ring.esp"(T = u8) as ring;`
 #[derive(Clone, Debug)]
 pub struct Import {
     /// The decoded path.
+    pub path: Vec<u8>,
+    /// The string literal.
+    pub span: Span,
+    /// What stands for the parameters of the module.
+    pub arguments: Vec<ImportArgument>,
+    /// The name of the module in this file; none if its items join the importer's.
+    pub name: Option<Name>,
+}
+
+/// `T = u8` in an import.
+#[derive(Clone, Debug)]
+pub struct ImportArgument {
+    /// The parameter.
+    pub name: Name,
+    /// What it stands for.
+    pub value: ImportValue,
+}
+
+/// The argument of a module. A name alone is an expression here; the parameter says whether a type is meant.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum ImportValue {
+    Type(Type),
+    Value(Expr),
+}
+
+/// `part of "server.esp";`
+#[derive(Clone, Debug)]
+pub struct PartOf {
+    /// The decoded path of the program's root file.
     pub path: Vec<u8>,
     /// The string literal.
     pub span: Span,

@@ -99,13 +99,15 @@ kinds! {
         ModelWord "model", BoundWord "bound", BypassWord "bypass", RetriesWord "retries",
         StatementWord "statement", StartWord "start", FollowsWord "follows", AsWord "as", SliceWord "slice",
         EnvironmentWord "env", PropertyWord "ltl", AbstractWord "abstract", DropWord "drop", HashWord "hash",
-        ForgetWord "forget", RangeWord "range", ProcedureWord "proc", EnumWord "enum",
+        ForgetWord "forget", RangeWord "range", ProcedureWord "proc", EnumWord "enum", PublicWord "pub",
+        ParameterWord "param", PartWord "part",
     }
     nodes {
         // The file and its items.
         SourceFile, Error, Import, TypeItem, Const, Channel, ChannelAttribute, ChannelDriver, Interface,
         InterfaceEntry, Extern, ExternParameter, Fn, Parameter, Layout, LayoutField, Process, Pool, Memory,
-        Procedure, ProcedureParameter, Template, Instance, ConditionalItems, ItemBlock,
+        Procedure, ProcedureParameter, Template, Instance, ConditionalItems, ItemBlock, ImportArgument, ModifiedItem,
+        PartOf,
         // Types.
         IntType, BoolType, BytesType, PidType, NamedType, ArrayType, RecordType, UnionType, TypeField, EnumType,
         EnumCase, ValueType,

@@ -20,7 +20,11 @@ syntax match espType /\<\(time\|duration\)\>/
 syntax match espFunction /\<now\>/
 syntax match espModifier /\<\(ns\|us\|ms\|s\)\ze\s*)/
 syntax match espInclude /^\s*import\ze\s*"/
+syntax match espInclude /\<as\ze\s\+\h\w*\s*;/
+syntax match espInclude /^\s*part\s\+of\ze\s*"/
+syntax match espModifier /^\s*\(pub\(\s\+param\)\?\|param\)\ze\s\+\h/
 syntax match espDeclaration /^\s*\(pool\|layout\|fastpath\|model\|proc\)\ze\s\+\h/
+syntax match espDeclaration /^\s*pub\s\+\zs\(layout\|proc\)\ze\s\+\h/
 syntax match espDeclaration /^\s*memory\ze\s\+\(auto\|manual\)\>/
 syntax match espType /\<enum\ze\s*\({\|int\>\|[iu]\(8\|16\|32\|64\)\>\)/
 syntax match espFunction /\<\(freeze\|thaw\|free\|link\|unlink\|sizeof\)\ze\s*(/

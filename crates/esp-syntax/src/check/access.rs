@@ -187,8 +187,8 @@ impl<'a> Body<'_, 'a> {
         if let Some(Named { entity: Entity::Layout(layout), .. }) = self.checker.find(name) {
             return Some(BytesField::Layout(layout));
         }
-        let layouts = self.checker.names.iter().filter(|(_, named)| matches!(named.entity, Entity::Layout(_)));
-        let mut candidates: Vec<String> = layouts.map(|(name, _)| name.to_string()).collect();
+        let layouts = self.checker.visible_items(name.span, |entity| matches!(entity, Entity::Layout(_)));
+        let mut candidates: Vec<String> = layouts.iter().map(ToString::to_string).collect();
         candidates.extend(NUMBERS.iter().map(|(text, ..)| text.to_string()));
         candidates.push("len".to_string());
         candidates.sort();

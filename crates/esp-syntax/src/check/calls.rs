@@ -303,13 +303,12 @@ impl<'a> Body<'_, 'a> {
         if self.checker.integrity == super::load::Integrity::Missing || !is_new {
             return;
         }
-        let functions: Vec<_> = self
-            .checker
-            .names
-            .iter()
-            .filter(|(_, named)| matches!(named.entity, Entity::Function(_) | Entity::Extern(_)))
-            .map(|(name, _)| name.clone())
-            .collect();
+        if name.text.contains('.') {
+            self.checker.unknown("function", name, std::iter::empty());
+            return;
+        }
+        let functions =
+            self.checker.visible_items(name.span, |entity| matches!(entity, Entity::Function(_) | Entity::Extern(_)));
         let candidates = functions.iter().map(|name| name.as_str()).chain(PREDECLARED);
         let list = vec!["int"; arguments.len()].join(", ");
         let declare = format!("a function of C is declared, as in `extern fn {}({list}) -> int;`", name.text);

@@ -39,7 +39,7 @@ pub(super) fn items<'a>(
         return written.into_iter().map(|item| Presence { item, absent: false }).collect();
     }
     let copies = Copies::default();
-    let mut choices = Choices { checker: Checker::new(sources, &copies, loaded.integrity, Vec::new()) };
+    let mut choices = Choices { checker: Checker::new(sources, &copies, &loaded.scopes, loaded.integrity, Vec::new()) };
     written.iter().for_each(|item| choices.declare(item));
     let mut items = Vec::new();
     written.iter().for_each(|item| choices.choose(item, &mut items));

@@ -126,7 +126,7 @@ impl<'a> Body<'_, 'a> {
             return None;
         }
         let text = written.name.span.to(written.body.span);
-        let expansion = Expansion { text, callee: written.name.text.to_string(), call: span };
+        let expansion = Expansion { text, callee: name.text.to_string(), call: span };
         let Some(file) = self.checker.sources.expand(expansion) else {
             self.too_large(span);
             return None;

@@ -292,8 +292,7 @@ impl<'a> Body<'_, 'a> {
     /// E0208 for a variable or constant.
     pub(super) fn unknown_variable(&mut self, name: &ast::Name) {
         let mut candidates = self.visible_names();
-        let constants = self.checker.names.iter().filter(|(_, named)| matches!(named.entity, Entity::Const(_)));
-        candidates.extend(constants.map(|(name, _)| name.clone()));
+        candidates.extend(self.checker.visible_items(name.span, |entity| matches!(entity, Entity::Const(_))));
         candidates.sort();
         self.checker.unknown("variable", name, candidates.iter().map(|name| name.as_str()));
     }

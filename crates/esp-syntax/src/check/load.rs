@@ -1,5 +1,6 @@
 //! Reads and parses the root file and everything it imports, each file once. Knows nothing of what the items mean.
 
+use super::modules::{self, Arranged, Scopes};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic, Severity, nearest};
 use crate::parser;
@@ -39,14 +40,13 @@ enum FileKind {
 
 /// All files of a program.
 pub(super) struct Loaded {
-    /// The files in the order they were first read.
+    /// The files in the order they were first read, then the copies of those that are imported with arguments.
     pub(super) files: Vec<ast::File>,
     /// Items in order of text, an import counting at its first occurrence: file and item number.
     pub(super) order: Vec<(usize, usize)>,
+    pub(super) scopes: Scopes,
     pub(super) integrity: Integrity,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The number of each file as the loader counts them; none for standard modules.
-    loader_numbers: FxHashMap<FileId, FileId>,
 }
 
 /// Decodes a source file's bytes. The first byte that is not UTF-8 is reported and ends the text.
@@ -72,32 +72,67 @@ pub(super) fn load(
     fast_path_files: &[FileId],
     loader: &mut dyn Loader,
 ) -> Loaded {
-    let mut known: FxHashMap<String, usize> = FxHashMap::default();
     let mut loaded = Loaded {
         files: Vec::new(),
         order: Vec::new(),
+        scopes: Scopes::default(),
         integrity: Integrity::Whole,
         diagnostics: Vec::new(),
+    };
+    let mut reader = Reader {
+        loaded: &mut loaded,
+        sources,
+        loader,
+        known: FxHashMap::default(),
+        ids: Vec::new(),
+        is_followed: Vec::new(),
+        targets: FxHashMap::default(),
         loader_numbers: FxHashMap::default(),
     };
     let first = || std::iter::once(root).chain(fast_path_files.iter().copied());
-    first().for_each(|id| loaded.count(id));
+    first().for_each(|id| reader.count(id));
+    let mut roots = Vec::new();
     for id in first() {
-        let name = sources.file(id).name.clone();
-        if known.contains_key(&name) {
+        let name = reader.sources.file(id).name.clone();
+        if reader.known.contains_key(&name) {
             continue;
         }
-        known.insert(name, loaded.files.len());
-        let first = loaded.add(sources, id, if id == root { FileKind::Program } else { FileKind::FastPaths });
-        loaded.follow_imports(first, sources, loader, &mut known);
+        reader.known.insert(name, reader.ids.len());
+        let kind = if id == root { FileKind::Program } else { FileKind::FastPaths };
+        let number = reader.add(id, kind);
+        let number = if id == root { reader.program_of(number) } else { number };
+        reader.follow_imports(number);
+        roots.push(number);
     }
+    reader.check_part(roots[0]);
+    let Reader { ids, targets, .. } = reader;
+    let Arranged { order, scopes, diagnostics } = modules::arrange(&mut loaded.files, &ids, &roots, &targets, sources);
+    (loaded.order, loaded.scopes) = (order, scopes);
+    loaded.diagnostics.extend(diagnostics);
     loaded
 }
 
-impl Loaded {
+/// What reads the files of a program.
+struct Reader<'r> {
+    loaded: &'r mut Loaded,
+    sources: &'r mut SourceMap,
+    loader: &'r mut dyn Loader,
+    /// The numbers of files by name.
+    known: FxHashMap<String, usize>,
+    /// The id of each file.
+    ids: Vec<FileId>,
+    /// Whether the imports of each file have been followed.
+    is_followed: Vec<bool>,
+    /// The files that imports name, by file and item.
+    targets: FxHashMap<(usize, usize), usize>,
+    /// The number of each file as the loader counts them; none for standard modules.
+    loader_numbers: FxHashMap<FileId, FileId>,
+}
+
+impl Reader<'_> {
     /// Parses a file; returns its number.
-    fn add(&mut self, sources: &SourceMap, id: FileId, kind: FileKind) -> usize {
-        let text = &sources.file(id).text;
+    fn add(&mut self, id: FileId, kind: FileKind) -> usize {
+        let text = &self.sources.file(id).text;
         let parsed = match kind {
             FileKind::Program => parser::parse(id, text),
             FileKind::FastPaths => parser::parse_fast_paths(id, text),
@@ -105,61 +140,88 @@ impl Loaded {
         let file = parsed.ast();
         let diagnostics = parsed.into_diagnostics();
         if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
-            && self.integrity == Integrity::Whole
+            && self.loaded.integrity == Integrity::Whole
         {
-            self.integrity = Integrity::Damaged;
+            self.loaded.integrity = Integrity::Damaged;
         }
-        self.diagnostics.extend(diagnostics);
-        self.files.push(file);
-        self.files.len() - 1
+        self.loaded.diagnostics.extend(diagnostics);
+        self.loaded.files.push(file);
+        self.ids.push(id);
+        self.is_followed.push(false);
+        self.ids.len() - 1
     }
 
     /// Walks the items of a file in order, descending into an import at its first occurrence. Iterative: a chain of
     /// imports may be long.
-    fn follow_imports(
-        &mut self,
-        first: usize,
-        sources: &mut SourceMap,
-        loader: &mut dyn Loader,
-        known: &mut FxHashMap<String, usize>,
-    ) {
+    fn follow_imports(&mut self, first: usize) {
         let mut stack = vec![(first, 0usize)];
+        self.is_followed[first] = true;
         while let Some((file, item)) = stack.pop() {
-            let Some(entry) = self.files[file].items.get(item) else { continue };
+            let Some(entry) = self.loaded.files[file].items.get(item) else { continue };
             stack.push((file, item + 1));
-            let ast::Item::Import(import) = entry else {
-                self.order.push((file, item));
-                continue;
-            };
+            let ast::Item::Import(import) = entry else { continue };
             let (path, span) = (String::from_utf8_lossy(&import.path).into_owned(), import.span);
-            if self.files.len() >= MAX_FILES {
-                self.fail(span, &path, "a program has at most 65535 files", None);
-                continue;
-            }
-            let (found, is_standard) = match (path.strip_prefix(standard::PREFIX), self.loader_numbers.get(&span.file))
-            {
-                (Some(module), _) => (standard_module(module), true),
-                (None, Some(importer)) => (loader.load(&path, *importer).map_err(|reason| (reason, None)), false),
-                (None, None) => (Err(("a standard module imports standard modules only".to_string(), None)), false),
-            };
-            match found {
-                Err((reason, help)) => self.fail(span, &path, &reason, help),
-                Ok((name, _)) if known.contains_key(&name) => {}
-                Ok((name, bytes)) => {
-                    known.insert(name.clone(), self.files.len());
-                    let (id, fault) = decode(sources, name, bytes);
-                    if !is_standard {
-                        self.count(id);
-                    }
-                    if let Some(fault) = fault {
-                        self.integrity = Integrity::Missing;
-                        self.diagnostics.push(fault);
-                    }
-                    let number = self.add(sources, id, FileKind::Program);
-                    stack.push((number, 0));
-                }
+            let Some(target) = self.file(&path, span) else { continue };
+            self.targets.insert((file, item), target);
+            if !self.is_followed[target] {
+                self.is_followed[target] = true;
+                stack.push((target, 0));
             }
         }
+    }
+
+    /// The number of the file of this name, which is read if it is new. None after an error.
+    fn file(&mut self, path: &str, span: Span) -> Option<usize> {
+        if self.ids.len() >= MAX_FILES {
+            self.fail(span, path, "a program has at most 65535 files", None);
+            return None;
+        }
+        let (found, is_standard) = match (path.strip_prefix(standard::PREFIX), self.loader_numbers.get(&span.file)) {
+            (Some(module), _) => (standard_module(module), true),
+            (None, Some(importer)) => (self.loader.load(path, *importer).map_err(|reason| (reason, None)), false),
+            (None, None) => (Err(("a standard module imports standard modules only".to_string(), None)), false),
+        };
+        let (name, bytes) = match found {
+            Ok(found) => found,
+            Err((reason, help)) => {
+                self.fail(span, path, &reason, help);
+                return None;
+            }
+        };
+        if let Some(number) = self.known.get(&name) {
+            return Some(*number);
+        }
+        self.known.insert(name.clone(), self.ids.len());
+        let (id, fault) = decode(self.sources, name, bytes);
+        if !is_standard {
+            self.count(id);
+        }
+        if let Some(fault) = fault {
+            self.loaded.integrity = Integrity::Missing;
+            self.loaded.diagnostics.push(fault);
+        }
+        Some(self.add(id, FileKind::Program))
+    }
+
+    /// The root file of the program that a file says it is a part of, or the file itself.
+    fn program_of(&mut self, file: usize) -> usize {
+        let Some((path, span)) = self.part_of(file) else { return file };
+        self.file(&path, span).unwrap_or(file)
+    }
+
+    fn part_of(&self, file: usize) -> Option<(String, Span)> {
+        self.loaded.files[file].items.iter().find_map(|item| match item {
+            ast::Item::PartOf(part) => Some((String::from_utf8_lossy(&part.path).into_owned(), part.span)),
+            _ => None,
+        })
+    }
+
+    /// E0211: the file that was given, the first one, is not among those of the program that it names.
+    fn check_part(&mut self, root: usize) {
+        let Some((path, span)) = self.part_of(0).filter(|_| root != 0 && !self.is_followed[0]) else { return };
+        let message = format!("`{path}` does not import this file");
+        let help = "name the program that imports it, or leave out `part of`";
+        self.loaded.diagnostics.push(Diagnostic::new(Code::E0211, span, message).help(help));
     }
 
     /// Gives a file the loader's next number.
@@ -169,9 +231,9 @@ impl Loaded {
     }
 
     fn fail(&mut self, span: Span, path: &str, reason: &str, help: Option<String>) {
-        self.integrity = Integrity::Missing;
+        self.loaded.integrity = Integrity::Missing;
         let diagnostic = Diagnostic::new(Code::E0209, span, format!("cannot read `{path}`: {reason}"));
-        self.diagnostics.push(match help {
+        self.loaded.diagnostics.push(match help {
             Some(help) => diagnostic.help(help),
             None => diagnostic,
         });

@@ -30,6 +30,7 @@ mod load;
 mod loops;
 mod manual;
 mod models;
+mod modules;
 mod names;
 mod order;
 mod patterns;
@@ -79,7 +80,7 @@ pub fn analyze_with_fast_paths(
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let items = conditional::items(sources, &loaded, &mut diagnostics);
     let copies = Copies::default();
-    let mut checker = Checker::new(sources, &copies, loaded.integrity, diagnostics);
+    let mut checker = Checker::new(sources, &copies, &loaded.scopes, loaded.integrity, diagnostics);
     names::declare(&mut checker, &items);
     order::resolve(&mut checker);
     signatures::resolve(&mut checker);

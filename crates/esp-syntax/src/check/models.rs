@@ -204,8 +204,7 @@ fn resolve_path(checker: &mut Checker, path: &ast::ModelPath) -> Option<ModelPat
             None
         }
         (_, _) => {
-            let mut candidates: Vec<SmolStr> = checker.names.keys().cloned().collect();
-            candidates.sort();
+            let candidates = checker.visible_items(path.base.span, |_| true);
             let message = format!("no process, channel or extern function named `{}`", path.base.text);
             let mut diagnostic = Diagnostic::new(Code::E0208, path.base.span, message);
             if let Some(near) = nearest(&path.base.text, candidates.iter().map(|name| name.as_str())) {

@@ -6,6 +6,7 @@ use super::constants::Constant;
 use super::copies::Copies;
 use super::expand::ProcedureEntry;
 use super::load::Integrity;
+use super::modules::Scopes;
 use super::templates::{self, Bindings, PendingInstance};
 use super::types::Measures;
 use crate::ast;
@@ -70,6 +71,13 @@ impl Entity {
 pub(super) struct Named {
     pub(super) entity: Entity,
     pub(super) span: Span,
+}
+
+/// Why a name of the form `ring.put` means nothing.
+enum Unqualified {
+    NoImport,
+    NoItem,
+    Private(Span),
 }
 
 /// A `type` item.
@@ -151,12 +159,16 @@ pub(super) struct Checker<'a> {
     pub(super) sources: &'a mut SourceMap,
     /// Where the copies of syntax live.
     pub(super) copies: &'a Copies,
+    pub(super) scopes: &'a Scopes,
     pub(super) integrity: Integrity,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many of the diagnostics are errors.
     pub(super) errors: usize,
     warnings: usize,
-    pub(super) names: FxHashMap<SmolStr, Named>,
+    /// All items, by the keys that [`Scopes`] gives them.
+    names: FxHashMap<SmolStr, Named>,
+    /// The names of items in what is made from a program with several modules.
+    outside: FxHashMap<SmolStr, Span>,
     pub(super) types: TypeTable,
     pub(super) measures: Measures,
     pub(super) type_entries: Vec<TypeEntry<'a>>,
@@ -210,6 +222,9 @@ pub(super) const MAX_REPORTED: usize = 500;
 /// The number of calls around a place that are shown with a diagnostic.
 const MAX_CALLS_SHOWN: u32 = 4;
 
+/// The number of names of a module that a message lists.
+const MAX_OFFERED: usize = 12;
+
 /// Names the language gives a meaning to (reference, section 1).
 pub(super) const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
 
@@ -217,17 +232,20 @@ impl<'a> Checker<'a> {
     pub(super) fn new(
         sources: &'a mut SourceMap,
         copies: &'a Copies,
+        scopes: &'a Scopes,
         integrity: Integrity,
         diagnostics: Vec<Diagnostic>,
     ) -> Checker<'a> {
         Checker {
             sources,
             copies,
+            scopes,
             integrity,
             diagnostics,
             errors: 0,
             warnings: 0,
             names: FxHashMap::default(),
+            outside: FxHashMap::default(),
             types: TypeTable::new(),
             measures: Measures::default(),
             type_entries: Vec::new(),
@@ -290,7 +308,8 @@ impl<'a> Checker<'a> {
         let (mut place, mut calls) = (diagnostic.span, 0);
         while let Some(expansion) = self.sources.expansion(place.file) {
             if calls < MAX_CALLS_SHOWN {
-                let text = format!("in `{}`, called here", expansion.callee);
+                let verb = if self.scopes.is_copy(place.file) { "imported" } else { "called" };
+                let text = format!("in `{}`, {verb} here", expansion.callee);
                 labels.push((self.sources.origin(expansion.call), text));
             }
             calls += 1;
@@ -327,13 +346,116 @@ impl<'a> Checker<'a> {
         if text.is_empty() || text.len() > 30 || text.contains('\n') { "e" } else { text }
     }
 
+    /// The item that a name means where it stands.
     pub(super) fn find(&self, name: &ast::Name) -> Option<Named> {
-        self.names.get(&name.text).copied()
+        if self.scopes.is_single() {
+            return self.names.get(&name.text).copied();
+        }
+        match name.text.split_once('.') {
+            Some((import, item)) => self.qualified(name.span, import, item).ok(),
+            None => self.find_in(self.module_at(name.span), &name.text),
+        }
+    }
+
+    /// The number of the module in whose text a location is.
+    fn module_at(&self, span: Span) -> usize {
+        self.scopes.home(self.scopes.text_file(self.sources, span.file))
+    }
+
+    fn find_in(&self, module: usize, name: &str) -> Option<Named> {
+        let own = self.names.get(&self.scopes.key(module, name));
+        let opened = || {
+            self.scopes.opened(module).find_map(|(file, home)| {
+                let named = self.names.get(&self.scopes.key(home, name))?;
+                (self.scopes.text_file(self.sources, named.span.file) == file).then_some(named)
+            })
+        };
+        own.or_else(opened).copied()
+    }
+
+    fn qualified(&self, span: Span, import: &str, item: &str) -> Result<Named, Unqualified> {
+        let file = self.scopes.text_file(self.sources, span.file);
+        let import = self.scopes.import(file, import).ok_or(Unqualified::NoImport)?;
+        let named = self.find_in(import.module, item).ok_or(Unqualified::NoItem)?;
+        if self.scopes.is_public(named.span) { Ok(named) } else { Err(Unqualified::Private(named.span)) }
+    }
+
+    /// Reports why there is no item of a name with a dot.
+    fn unknown_qualified(&mut self, noun: &str, name: &ast::Name, import: &str, item: &str) {
+        let file = self.scopes.text_file(self.sources, name.span.file);
+        let diagnostic = match self.qualified(name.span, import, item) {
+            Ok(named) => Diagnostic::new(Code::E0208, name.span, format!("no {noun} named `{}`", name.text))
+                .label(named.span, format!("`{item}` is {}", named.entity.a_noun())),
+            Err(Unqualified::NoImport) => {
+                let message = format!("no import of this file is named `{import}`");
+                let diagnostic = Diagnostic::new(Code::E0208, name.span, message);
+                let names = self.scopes.import_names(file);
+                diagnostic.help(match nearest(import, names.iter().map(SmolStr::as_str)) {
+                    Some(near) => format!("did you mean `{near}.{item}`?"),
+                    None => format!("a module has a name if it is imported with one: `import \"..\" as {import};`"),
+                })
+            }
+            Err(Unqualified::NoItem) => {
+                let module = self.scopes.import(file, import).map_or(0, |import| import.module);
+                let path = &self.scopes.module(module).file;
+                let diagnostic =
+                    Diagnostic::new(Code::E0208, name.span, format!("`{import}` (`{path}`) has no `{item}`"));
+                let public = self.names.iter().filter(|(_, named)| self.scopes.is_public(named.span));
+                let mut offered: Vec<&str> =
+                    public.filter_map(|(key, _)| self.scopes.name_of_key(module, key)).collect();
+                offered.sort_unstable();
+                match nearest(item, offered.iter().copied()) {
+                    Some(near) => diagnostic.help(format!("did you mean `{import}.{near}`?")),
+                    None if offered.is_empty() => {
+                        diagnostic.help("it offers nothing yet: write `pub` before what other modules may use")
+                    }
+                    None if offered.len() <= MAX_OFFERED => {
+                        diagnostic.help(format!("it offers `{}`", offered.join("`, `")))
+                    }
+                    None => diagnostic,
+                }
+            }
+            Err(Unqualified::Private(declared)) => {
+                let message = format!("`{item}` is private to the module `{import}`");
+                Diagnostic::new(Code::E0210, name.span, message)
+                    .label(declared, "declared here")
+                    .help("write `pub` before its declaration to offer it to other modules")
+            }
+        };
+        self.report(diagnostic);
+    }
+
+    /// The names of items of some kind that are visible without an import's name at a location, in order.
+    pub(super) fn visible_items(&self, span: Span, wanted: impl Fn(Entity) -> bool) -> Vec<SmolStr> {
+        let module = self.module_at(span);
+        let items = self.names.iter().filter(|(_, named)| wanted(named.entity));
+        let mut names: Vec<SmolStr> =
+            items.filter_map(|(key, _)| self.scopes.name_of_key(module, key)).map(SmolStr::new).collect();
+        names.sort();
+        names
+    }
+
+    /// E0205: a local name that is also the name of an import of the file; `ring.x` means an item of the module.
+    pub(super) fn reject_import_name(&mut self, name: &ast::Name) -> bool {
+        if self.scopes.is_single() {
+            return false;
+        }
+        let file = self.scopes.text_file(self.sources, name.span.file);
+        let Some(import) = self.scopes.import(file, &name.text) else { return false };
+        let diagnostic = Diagnostic::new(Code::E0205, name.span, format!("`{}` hides the import", name.text))
+            .label(import.span, "imported here")
+            .help("choose another name for one of them");
+        self.report(diagnostic);
+        true
     }
 
     /// Reports that there is no `noun` of this name, unless that is likely to follow from an earlier error.
     pub(super) fn unknown<'n>(&mut self, noun: &str, name: &ast::Name, candidates: impl Iterator<Item = &'n str>) {
         if name.text.is_empty() || (self.integrity == Integrity::Missing && self.find(name).is_none()) {
+            return;
+        }
+        if let Some((import, item)) = name.text.split_once('.') {
+            self.unknown_qualified(noun, name, import, item);
             return;
         }
         let mut diagnostic =
@@ -391,9 +513,7 @@ impl<'a> Checker<'a> {
     pub(super) fn unknown_item(&mut self, noun: &str, name: &ast::Name, wanted: fn(Entity) -> bool) {
         let mut candidates: Vec<SmolStr> = Vec::new();
         if self.suggestions_left > 0 {
-            candidates
-                .extend(self.names.iter().filter(|(_, named)| wanted(named.entity)).map(|(name, _)| name.clone()));
-            candidates.sort();
+            candidates = self.visible_items(name.span, wanted);
         }
         self.unknown(noun, name, candidates.iter().map(SmolStr::as_str));
     }
@@ -464,13 +584,45 @@ impl<'a> Checker<'a> {
         if name.text.is_empty() || self.reject_predeclared(name) {
             return;
         }
-        if let Some(first) = self.names.get(&name.text) {
+        let key = match self.scopes.is_single() {
+            true => name.text.clone(),
+            false => match self.key_of_declared(name) {
+                Some(key) => key,
+                None => return,
+            },
+        };
+        if let Some(first) = self.names.get(&key) {
             let diagnostic = Diagnostic::new(Code::E0204, name.span, format!("`{}` is declared twice", name.text))
                 .label(first.span, "first declared here");
             self.report(diagnostic);
             return;
         }
-        self.names.insert(name.text.clone(), Named { entity, span: name.span });
+        self.names.insert(key, Named { entity, span: name.span });
+    }
+
+    /// The key of an item of a program with several modules; none if its name is that of an import of the file or, in
+    /// what is made from the program, that of another item.
+    fn key_of_declared(&mut self, name: &ast::Name) -> Option<SmolStr> {
+        let file = self.scopes.text_file(self.sources, name.span.file);
+        let text = &self.sources.file(file).text;
+        let written = SmolStr::new(&text[name.span.start as usize..name.span.end as usize]);
+        let key = self.scopes.key(self.scopes.home(file), &written);
+        if let Some(import) = self.scopes.import(file, &written) {
+            let diagnostic = Diagnostic::new(Code::E0204, name.span, format!("`{written}` is declared twice"))
+                .label(import.span, "first declared here, as the name of a module");
+            self.report(diagnostic);
+            return None;
+        }
+        let first = *self.outside.entry(name.text.clone()).or_insert(name.span);
+        if first != name.span && !self.names.contains_key(&key) {
+            let message = format!("`{}` is declared twice: two modules have an item of this name in C", name.text);
+            let diagnostic = Diagnostic::new(Code::E0204, name.span, message)
+                .label(first, "first declared here")
+                .help("rename one; a C function is declared in one module, which others import");
+            self.report(diagnostic);
+            return None;
+        }
+        Some(key)
     }
 
     /// The finished program.
@@ -498,7 +650,7 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, items: &[Presence<'a>]) {
     let mut pending = Vec::new();
     for Presence { item, absent } in items {
         match *item {
-            ast::Item::Import(_) | ast::Item::Conditional(_) => {}
+            ast::Item::Import(_) | ast::Item::PartOf(_) | ast::Item::Conditional(_) => {}
             ast::Item::Type(item) => {
                 checker.declare(&item.name, Entity::Type(checker.type_entries.len()));
                 checker.type_entries.push(TypeEntry { item, pool: None, resolved: None });

@@ -2,9 +2,10 @@
 //! is found in it is found at a line of the text and at a call. Changes nothing but locations.
 
 use crate::ast::{
-    Block, BlockItem, Branch, Communicate, Const, Enumeration, Expr, ExprKind, Label, Name, Operation, Parameter,
-    ParameterKind, Pattern, PatternKind, Place, PlaceStep, Procedure, RangeEnd, Stmt, StmtKind, Template, Type,
-    TypeKind, ValueType, Var,
+    Block, BlockItem, Branch, Channel, Communicate, ConditionalItems, Const, Enumeration, Expr, ExprKind, Extern, Fn,
+    Import, ImportArgument, ImportValue, Instantiation, Interface, InterfaceEntry, Item, Label, Layout, LayoutField,
+    Memory, Name, Operation, Parameter, ParameterKind, PartOf, Pattern, PatternKind, Place, PlaceStep, Pool, Procedure,
+    Process, RangeEnd, Stmt, StmtKind, Template, Type, TypeItem, TypeKind, ValueType, Var,
 };
 use crate::span::{FileId, Span};
 
@@ -53,6 +54,21 @@ macro_rules! fields {
 fields! {
     Name { span }
     Label { span }
+    Import { span, arguments, name }
+    ImportArgument { name, value }
+    PartOf { span }
+    TypeItem { name, ty }
+    Interface { name, channel, entries, span }
+    InterfaceEntry { name, patterns, span }
+    Extern { name, parameters, result }
+    Fn { name, parameters, result, body }
+    Layout { name, fields, span }
+    LayoutField { name, width }
+    Process { name, replicas, body }
+    Instantiation { name, replicas, template, arguments, span }
+    ConditionalItems { condition, then, otherwise }
+    Pool { ty, capacity }
+    Memory { span }
     Procedure { name, parameters, result, body }
     Template { name, parameters, body }
     Parameter { name, kind, span }
@@ -73,6 +89,50 @@ fields! {
 impl Relocate for Span {
     fn relocate(&mut self, file: FileId) {
         self.file = file;
+    }
+}
+
+impl Relocate for Item {
+    fn relocate(&mut self, file: FileId) {
+        match self {
+            Item::Import(item) => item.relocate(file),
+            Item::PartOf(item) => item.relocate(file),
+            Item::Type(item) => item.relocate(file),
+            Item::Const(item) => item.relocate(file),
+            Item::Channel(item) => item.relocate(file),
+            Item::Interface(item) => item.relocate(file),
+            Item::Extern(item) => item.relocate(file),
+            Item::Fn(item) => item.relocate(file),
+            Item::Layout(item) => item.relocate(file),
+            Item::Process(item) => item.relocate(file),
+            Item::Procedure(item) => item.relocate(file),
+            Item::Template(item) => item.relocate(file),
+            Item::Instance(item) => item.relocate(file),
+            Item::Conditional(item) => item.relocate(file),
+            Item::Pool(item) => item.relocate(file),
+            Item::Memory(item) => item.relocate(file),
+            // Copies of files have none.
+            Item::FastPath(_) | Item::Model(_) => {}
+        }
+    }
+}
+
+impl Relocate for Channel {
+    fn relocate(&mut self, file: FileId) {
+        self.name.relocate(file);
+        self.types.relocate(file);
+        self.attributes.iter_mut().for_each(|(_, span)| span.relocate(file));
+        self.driver.iter_mut().for_each(|(_, span)| span.relocate(file));
+        self.span.relocate(file);
+    }
+}
+
+impl Relocate for ImportValue {
+    fn relocate(&mut self, file: FileId) {
+        match self {
+            ImportValue::Type(ty) => ty.relocate(file),
+            ImportValue::Value(value) => value.relocate(file),
+        }
     }
 }
 

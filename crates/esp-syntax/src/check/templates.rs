@@ -58,7 +58,7 @@ fn instance<'a>(
     }
     let text = template.name.span.to(template.body.span);
     let call = written.name.span.to(written.span);
-    let expansion = Expansion { text, callee: template.name.text.to_string(), call };
+    let expansion = Expansion { text, callee: written.template.text.to_string(), call };
     let Some(file) = checker.sources.expand(expansion) else {
         checker.error(Code::E0509, written.span, "the program has more than 65535 files, calls and instances");
         return None;

@@ -97,14 +97,13 @@ pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind
         (_, _, K::Semicolon | K::Comma | K::RightParen | K::RightBracket | K::Colon) => Gap::Nothing,
         (_, K::LeftParen | K::LeftBracket, _) => Gap::Nothing,
         (K::FieldExpr | K::FieldStep | K::ModelPath, _, _) => Gap::Nothing,
+        (_, K::Dot, _) | (_, _, K::Dot) => Gap::Nothing,
         (_, K::Hash | K::Dollar | K::At, _) => Gap::Nothing,
         (K::UnaryExpr | K::LiteralPattern | K::EqualPattern | K::StatementRef | K::Label, _, _) => Gap::Nothing,
         (_, K::DotDot, _) | (_, _, K::DotDot) => Gap::Nothing,
         (K::BytesType, _, _) => Gap::Nothing,
         (K::Repetition, previous, _) if previous != K::Comma => Gap::Nothing,
-        (K::Place | K::IndexStep | K::IndexExpr | K::ArrayType | K::Replica, _, K::LeftBracket | K::Dot) => {
-            Gap::Nothing
-        }
+        (K::Place | K::IndexStep | K::IndexExpr | K::ArrayType | K::Replica, _, K::LeftBracket) => Gap::Nothing,
         (
             K::Process | K::Instance | K::ModelEnvironment | K::ProcessIdExpr | K::FastPathProcess | K::YieldTo,
             _,
@@ -124,6 +123,7 @@ pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind
             | K::Template
             | K::Instance
             | K::PidType
+            | K::Import
             | K::InOperation
             | K::OutOperation
             | K::ExitStmt

@@ -6,7 +6,7 @@ use crate::literal;
 use crate::span::{FileId, Span};
 use crate::tree::{Green, SyntaxKind};
 use rowan::{GreenNodeData, GreenTokenData, NodeOrToken};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 /// Collecting without spare room: most lists of a program have one element, and the usual room for four would be most
 /// of what the abstract syntax takes.
@@ -87,26 +87,31 @@ impl<'a> NodeCursor<'a> {
         self.tokens().find(|token| token.kind() == kind)
     }
 
-    /// The first plain name among the children; an empty one at the end of the node's first token if there is none.
+    /// The first name among the children, `ring.put` being one; an empty one at the end of the node's first token if
+    /// there is none.
     pub(super) fn name(self) -> Name {
+        first_name(self.tokens()).unwrap_or_else(|| self.missing_name())
+    }
+
+    /// The first plain name among the children, without what follows a dot.
+    pub(super) fn plain_name(self) -> Name {
         self.token(SyntaxKind::Ident).map_or_else(|| self.missing_name(), TokenCursor::name)
     }
 
     /// The first plain name before the first `mark`.
     pub(super) fn name_before(self, mark: SyntaxKind) -> Name {
-        let before = self.tokens().take_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
-        before.map_or_else(|| self.missing_name(), TokenCursor::name)
+        first_name(self.tokens().take_while(|token| token.kind() != mark)).unwrap_or_else(|| self.missing_name())
     }
 
     /// The first plain name after the first `mark`.
     pub(super) fn name_behind(self, mark: SyntaxKind) -> Name {
-        let behind = self.tokens().skip_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
-        behind.map_or_else(|| self.missing_name(), TokenCursor::name)
+        first_name(self.tokens().skip_while(|token| token.kind() != mark)).unwrap_or_else(|| self.missing_name())
     }
 
-    /// All plain names among the children.
+    /// All names among the children.
     pub(super) fn names(self) -> impl Iterator<Item = Name> {
-        self.tokens().filter(|token| token.kind() == SyntaxKind::Ident).map(TokenCursor::name)
+        let mut tokens = self.tokens();
+        std::iter::from_fn(move || first_name(&mut tokens))
     }
 
     fn missing_name(self) -> Name {
@@ -118,6 +123,19 @@ impl<'a> NodeCursor<'a> {
     pub(super) fn int(self) -> Option<(u64, Span)> {
         self.token(SyntaxKind::Int).map(|token| (token.int(), token.span()))
     }
+}
+
+/// The first name among tokens: an identifier, or two with a dot between. Takes one token more where a dot cannot be.
+fn first_name<'a>(mut tokens: impl Iterator<Item = TokenCursor<'a>>) -> Option<Name> {
+    let first = tokens.find(|token| token.kind() == SyntaxKind::Ident)?.name();
+    let is_qualified = tokens.next().is_some_and(|token| token.kind() == SyntaxKind::Dot);
+    let item = if is_qualified { tokens.next().filter(|token| token.kind() == SyntaxKind::Ident) } else { None };
+    Some(match item {
+        Some(item) => {
+            Name { text: format_smolstr!("{}.{}", first.text, item.text()), span: first.span.to(item.span()) }
+        }
+        None => first,
+    })
 }
 
 impl<'a> TokenCursor<'a> {

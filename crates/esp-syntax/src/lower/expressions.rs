@@ -81,9 +81,9 @@ pub(super) fn optional(node: NodeCursor) -> Option<Expr> {
         SyntaxKind::TagExpr => ExprKind::Tag(node.name(), Box::new(first(node))),
         SyntaxKind::ProcessIdExpr => match node.token(SyntaxKind::Ident) {
             None => ExprKind::OwnId,
-            Some(token) => {
+            Some(_) => {
                 let replica = node.nodes().find_map(optional).map(Box::new);
-                ExprKind::ProcessId(token.name(), replica)
+                ExprKind::ProcessId(node.name(), replica)
             }
         },
         _ => return None,

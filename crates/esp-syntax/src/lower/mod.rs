@@ -18,14 +18,42 @@ use cursor::{Exactly, NodeCursor};
 /// The abstract syntax of a file.
 pub(crate) fn file(file: FileId, root: &Green) -> ast::File {
     let root = NodeCursor::root(file, root);
-    ast::File { items: root.nodes().filter_map(item).exactly() }
+    let mut file = ast::File::default();
+    let mut items = Vec::new();
+    for node in root.nodes() {
+        items.extend(item(node, &mut file));
+    }
+    items.shrink_to_fit();
+    file.items = items;
+    file
 }
 
-fn item(node: NodeCursor) -> Option<ast::Item> {
+/// The node as an item, if it is one; `file` collects the names of items with `pub` or `param`.
+fn item(node: NodeCursor, file: &mut ast::File) -> Option<ast::Item> {
     let item = match node.kind() {
         SyntaxKind::Import => {
             let (path, span) = bytes(node)?;
-            ast::Item::Import(ast::Import { path, span })
+            ast::Item::Import(ast::Import {
+                path,
+                span,
+                arguments: node.nodes().filter_map(import_argument).exactly(),
+                name: node.token(SyntaxKind::AsWord).map(|_| node.name_behind(SyntaxKind::AsWord)),
+            })
+        }
+        SyntaxKind::PartOf => {
+            let (path, span) = bytes(node)?;
+            ast::Item::PartOf(ast::PartOf { path, span })
+        }
+        SyntaxKind::ModifiedItem => {
+            let item = node.nodes().find_map(|inner| item(inner, file))?;
+            let name = item.name()?.span;
+            if node.token(SyntaxKind::PublicWord).is_some() {
+                file.public.push(name);
+            }
+            if node.token(SyntaxKind::ParameterWord).is_some() {
+                file.parameters.push(name);
+            }
+            item
         }
         SyntaxKind::TypeItem => ast::Item::Type(ast::TypeItem { name: node.name(), ty: types::first(node) }),
         SyntaxKind::Const => ast::Item::Const(constant(node)),
@@ -47,7 +75,7 @@ fn item(node: NodeCursor) -> Option<ast::Item> {
             body: statements::body(node),
         }),
         SyntaxKind::Instance => ast::Item::Instance(instantiation(node)),
-        SyntaxKind::ConditionalItems => ast::Item::Conditional(conditional_items(node)),
+        SyntaxKind::ConditionalItems => ast::Item::Conditional(conditional_items(node, file)),
         SyntaxKind::Pool => ast::Item::Pool(ast::Pool { ty: node.name(), capacity: expressions::first(node) }),
         SyntaxKind::Memory => ast::Item::Memory(ast::Memory {
             mode: match node.token(SyntaxKind::ManualWord) {
@@ -196,10 +224,21 @@ fn instantiation(node: NodeCursor) -> ast::Instantiation {
     }
 }
 
-fn conditional_items(node: NodeCursor) -> ast::ConditionalItems {
+fn import_argument(node: NodeCursor) -> Option<ast::ImportArgument> {
+    if node.kind() != SyntaxKind::ImportArgument {
+        return None;
+    }
+    let value = match node.nodes().find_map(types::optional) {
+        Some(ty) => ast::ImportValue::Type(ty),
+        None => ast::ImportValue::Value(expressions::first(node)),
+    };
+    Some(ast::ImportArgument { name: node.name(), value })
+}
+
+fn conditional_items(node: NodeCursor, file: &mut ast::File) -> ast::ConditionalItems {
     let mut branches = node.nodes().filter_map(|child| match child.kind() {
-        SyntaxKind::ItemBlock => Some(child.nodes().filter_map(item).exactly()),
-        SyntaxKind::ConditionalItems => Some(vec![ast::Item::Conditional(conditional_items(child))]),
+        SyntaxKind::ItemBlock => Some(child.nodes().filter_map(|node| item(node, file)).exactly()),
+        SyntaxKind::ConditionalItems => Some(vec![ast::Item::Conditional(conditional_items(child, file))]),
         _ => None,
     });
     ast::ConditionalItems {

@@ -45,5 +45,5 @@ fn path(node: NodeCursor) -> ModelPath {
         .filter(|token| matches!(token.kind(), SyntaxKind::Ident | SyntaxKind::Int))
         .skip(1)
         .map(|token| (SmolStr::new(token.text()), token.span()));
-    ModelPath { base: node.name(), steps: steps.exactly(), span: node.span() }
+    ModelPath { base: node.plain_name(), steps: steps.exactly(), span: node.span() }
 }

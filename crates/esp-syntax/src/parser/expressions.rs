@@ -199,7 +199,7 @@ fn suffixes(p: &mut Parser, mut inner: Completed) -> Completed {
                         Some("ESP has no floating-point numbers, and fields are named, not numbered".to_string()),
                     );
                 } else {
-                    p.expect_name("the name of a field");
+                    p.expect_field_name();
                 }
                 inner = p.complete_around(marker, SyntaxKind::FieldExpr, inner.height);
             }
@@ -248,7 +248,7 @@ fn primary(p: &mut Parser) -> Option<Completed> {
             return Some(tag_as_operand(p));
         }
         SyntaxKind::Ident => {
-            p.bump();
+            p.bump_name();
             if p.at(SyntaxKind::LeftParen) {
                 arguments(p);
                 SyntaxKind::CallExpr
@@ -287,9 +287,12 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         }
         SyntaxKind::At => {
             p.bump();
-            if p.eat(SyntaxKind::Ident) && p.eat(SyntaxKind::LeftBracket) {
-                expression(p);
-                p.expect(SyntaxKind::RightBracket);
+            if p.at(SyntaxKind::Ident) {
+                p.bump_name();
+                if p.eat(SyntaxKind::LeftBracket) {
+                    expression(p);
+                    p.expect(SyntaxKind::RightBracket);
+                }
             }
             SyntaxKind::ProcessIdExpr
         }

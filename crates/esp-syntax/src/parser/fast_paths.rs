@@ -90,7 +90,7 @@ fn field_number(p: &Parser) -> Option<usize> {
 fn process(p: &mut Parser, is_manual: bool) {
     let marker = p.start();
     p.bump();
-    p.expect_name("the name of a process");
+    p.expect_item_name("the name of a process");
     replica(p);
     let opening = p.current_span();
     if p.expect(SyntaxKind::LeftBrace) {
@@ -254,7 +254,7 @@ fn element(p: &mut Parser) -> bool {
             }
             SyntaxKind::YieldKeyword => {
                 p.bump();
-                p.expect_name("the name of a process");
+                p.expect_item_name("the name of a process");
                 replica(p);
                 (&mut yield_to, SyntaxKind::YieldTo)
             }

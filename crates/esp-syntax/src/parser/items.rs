@@ -7,7 +7,8 @@ use crate::literal::shorten;
 use crate::tree::SyntaxKind;
 
 /// The words that begin an item without being reserved.
-const ITEM_WORDS: &[&str] = &["import", "external", "layout", "fastpath", "model", "pool", "memory", "proc"];
+const ITEM_WORDS: &[&str] =
+    &["import", "external", "layout", "fastpath", "model", "pool", "memory", "proc", "pub", "param", "part"];
 /// The reserved words that begin an item.
 const ITEM_KEYWORDS: &[&str] = &["type", "const", "channel", "extern", "fn", "process"];
 
@@ -99,6 +100,8 @@ fn item(p: &mut Parser) -> bool {
             "proc" => procedure(p),
             "fastpath" => fast_paths::fast_path(p),
             "model" => models::model(p),
+            "part" => part_of(p),
+            "pub" | "param" => modified(p),
             _ => return false,
         },
         _ => return false,
@@ -159,13 +162,77 @@ fn not_an_item(p: &mut Parser) {
     p.complete(marker, SyntaxKind::Error);
 }
 
-/// `"import" STRING ";"`
+/// `["pub"] ["param"] item`
+fn modified(p: &mut Parser) {
+    let marker = p.start();
+    p.eat_word("pub", SyntaxKind::PublicWord);
+    let is_parameter = p.eat_word("param", SyntaxKind::ParameterWord);
+    let declares = match p.current() {
+        SyntaxKind::TypeKeyword | SyntaxKind::ConstKeyword | SyntaxKind::ConstantKeyword => true,
+        SyntaxKind::ChannelKeyword | SyntaxKind::ExternKeyword | SyntaxKind::FnKeyword | SyntaxKind::ProcessKeyword => {
+            !is_parameter
+        }
+        SyntaxKind::Ident => !is_parameter && matches!(p.current_text(), "layout" | "proc"),
+        _ => false,
+    };
+    if declares {
+        item(p);
+    } else if is_parameter {
+        p.expected("`type` or `const`", Some("a parameter is written `param const N = 64;`".to_string()));
+    } else {
+        let help = "`pub` precedes `type`, `const`, `channel`, `fn`, `extern`, `layout`, `proc` or `process`";
+        p.expected("an item with a name", Some(help.to_string()));
+    }
+    p.complete(marker, SyntaxKind::ModifiedItem);
+}
+
+/// `"part" "of" STRING ";"`
+fn part_of(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::PartWord);
+    if !p.eat_word("of", SyntaxKind::OfWord) {
+        p.missing("`of`", Some("the program of a file is named by `part of \"main.esp\";`"));
+    }
+    p.expect_string("the name of a file, as in `\"main.esp\"`");
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::PartOf);
+}
+
+/// `"import" STRING [ ["(" list(argument) ")"] "as" ID ] ";"`
 fn import(p: &mut Parser) {
+    const HELP: &str = "a module with arguments has a name: `import \"ring.esp\"(N = 64) as ring;`";
     let marker = p.start();
     p.bump_as(SyntaxKind::ImportWord);
     p.expect_string("the name of a file, as in `\"ethernet.esp\"`");
+    let has_arguments = p.eat(SyntaxKind::LeftParen);
+    if has_arguments {
+        p.list(SyntaxKind::RightParen, "an argument, as in `N = 64`", import_argument);
+    }
+    if p.eat_word("as", SyntaxKind::AsWord) {
+        p.expect_name("a name for the module");
+    } else if has_arguments {
+        p.missing("`as` and a name", Some(HELP));
+    }
     p.expect_semicolon();
     p.complete(marker, SyntaxKind::Import);
+}
+
+/// `ID "=" ( type | expr )`; a name alone is read as an expression.
+fn import_argument(p: &mut Parser) -> bool {
+    if !p.at(SyntaxKind::Ident) {
+        return false;
+    }
+    let marker = p.start();
+    p.bump();
+    if p.expect_help(SyntaxKind::Equal, Some("an argument is written `N = 64` or `T = u8`")) {
+        if types::begins_type_only(p) {
+            types::expect_type(p);
+        } else {
+            expressions::expression(p);
+        }
+    }
+    p.complete(marker, SyntaxKind::ImportArgument);
+    true
 }
 
 /// `"type" ID "=" type ";"`
@@ -287,7 +354,7 @@ fn interface(p: &mut Parser) {
         if !p.eat(SyntaxKind::InKeyword) && !p.eat(SyntaxKind::OutKeyword) {
             p.missing("`in` or `out`", Some("`out`: the C program sends; `in`: it receives"));
         }
-        p.expect_name("the name of a channel");
+        p.expect_item_name("the name of a channel");
         p.expect(SyntaxKind::RightParen);
     }
     if p.expect(SyntaxKind::LeftBrace) {
@@ -435,7 +502,7 @@ fn process(p: &mut Parser) {
         return;
     }
     const HELP: &str = "an instance of a template is written `process w = worker(c, 3);`";
-    p.expect_name("the name of a template");
+    p.expect_item_name("the name of a template");
     if p.at(SyntaxKind::LeftParen) {
         expressions::arguments(p);
     } else {
@@ -558,7 +625,7 @@ fn replicas(p: &mut Parser) {
 fn pool(p: &mut Parser) {
     let marker = p.start();
     p.bump_as(SyntaxKind::PoolWord);
-    p.expect_name("the name of a type");
+    p.expect_item_name("the name of a type");
     expressions::expression(p);
     p.expect_semicolon();
     p.complete(marker, SyntaxKind::Pool);

@@ -124,6 +124,8 @@ struct Parser<'t> {
     in_procedure: bool,
     /// The number of blocks of conditional items around.
     open_items: u32,
+    /// The names that imports of the file give to modules.
+    imports: Vec<&'t str>,
 }
 
 /// An open node, by its `Start` event.
@@ -157,6 +159,69 @@ impl<'t> Parser<'t> {
             in_specification: false,
             in_procedure: false,
             open_items: 0,
+            imports: Vec::new(),
+        }
+        .with_imports()
+    }
+
+    /// Finds the names of modules: an import may follow the use of its name.
+    fn with_imports(mut self) -> Parser<'t> {
+        let mut is_open = false;
+        for at in 1..self.significant.len() {
+            match self.kind_at(at) {
+                SyntaxKind::String if self.is_word_at(at - 1, "import") => is_open = true,
+                SyntaxKind::Semicolon if is_open => {
+                    is_open = false;
+                    if self.is_word_at(at - 2, "as") && self.kind_at(at - 1) == SyntaxKind::Ident {
+                        self.imports.push(self.text_at(at - 1));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.imports.sort_unstable();
+        self
+    }
+
+    fn kind_at(&self, position: usize) -> SyntaxKind {
+        self.tokens[self.significant[position] as usize].kind
+    }
+
+    fn is_word_at(&self, position: usize, word: &str) -> bool {
+        self.kind_at(position) == SyntaxKind::Ident && self.text_at(position) == word
+    }
+
+    /// The number of tokens of the name here: 3 for `ring.put` if `ring` is the name of a module, else 1.
+    fn name_length(&self) -> usize {
+        let is_qualified = self.nth(1) == SyntaxKind::Dot
+            && self.nth(2) == SyntaxKind::Ident
+            && self.imports.binary_search(&self.current_text()).is_ok();
+        if is_qualified { 3 } else { 1 }
+    }
+
+    /// Takes the name here, `ring.put` being one name.
+    fn bump_name(&mut self) {
+        for _ in 0..self.name_length() {
+            self.bump();
+        }
+    }
+
+    /// The name after a dot: of a field, or of a layout, which may be a module's: `p.net.ipv4[14]`.
+    fn expect_field_name(&mut self) {
+        if self.at(SyntaxKind::Ident) && self.name_length() == 3 && self.nth(3) == SyntaxKind::LeftBracket {
+            self.bump_name();
+        } else {
+            self.expect_name("the name of a field");
+        }
+    }
+
+    /// As [`Parser::expect_name`], for the name of an item, which may be that of a module's: `ring.put`.
+    fn expect_item_name(&mut self, what: &str) {
+        let is_name = self.at(SyntaxKind::Ident);
+        self.expect_name(what);
+        if is_name && self.at(SyntaxKind::Dot) && self.nth(1) == SyntaxKind::Ident {
+            self.bump();
+            self.bump();
         }
     }
 

@@ -35,13 +35,13 @@ fn clause(p: &mut Parser) -> bool {
     let kind = match (p.current(), p.current_text()) {
         (SyntaxKind::ProcessKeyword, _) => {
             p.bump();
-            p.expect_name("the name of a process");
+            p.expect_item_name("the name of a process");
             SyntaxKind::ModelProcess
         }
         (SyntaxKind::Ident, "slice") => {
             p.bump_as(SyntaxKind::SliceWord);
             loop {
-                p.expect_name("the name of a process");
+                p.expect_item_name("the name of a process");
                 if !p.eat(SyntaxKind::Comma) || p.at(SyntaxKind::Semicolon) {
                     break;
                 }
@@ -66,7 +66,7 @@ fn clause(p: &mut Parser) -> bool {
         }
         (SyntaxKind::Ident, "bound") => {
             p.bump_as(SyntaxKind::BoundWord);
-            p.expect_name("the name of a channel");
+            p.expect_item_name("the name of a channel");
             p.expect_int("a number of messages");
             SyntaxKind::ModelBound
         }

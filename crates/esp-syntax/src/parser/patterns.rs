@@ -127,7 +127,7 @@ fn primitive(p: &mut Parser) -> Completed {
             p.abandon(marker);
             return number_or_range(p);
         }
-        SyntaxKind::Ident if p.nth(1) == SyntaxKind::DotDot => {
+        SyntaxKind::Ident if p.nth(p.name_length()) == SyntaxKind::DotDot => {
             p.abandon(marker);
             return number_or_range(p);
         }
@@ -236,13 +236,13 @@ fn pattern_field(p: &mut Parser) -> bool {
 /// `lval = ID { "." ID | "[" index "]" }`; the current token is its name.
 pub(super) fn place(p: &mut Parser) {
     let marker = p.start();
-    p.bump();
+    p.bump_name();
     loop {
         let step = p.start();
         let kind = match p.current() {
             SyntaxKind::Dot => {
                 p.bump();
-                p.expect_name("the name of a field");
+                p.expect_field_name();
                 SyntaxKind::FieldStep
             }
             SyntaxKind::LeftBracket => {

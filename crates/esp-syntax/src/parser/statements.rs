@@ -193,7 +193,7 @@ fn statement_once(p: &mut Parser) -> bool {
                 p.bump_as(SyntaxKind::IdleWord);
                 communicate(p)
             }
-            SyntaxKind::LeftParen => call(p),
+            _ if p.nth(p.name_length()) == SyntaxKind::LeftParen => call(p),
             SyntaxKind::Colon => {
                 let name = p.current_text();
                 let help = match p.nth(2) {
@@ -415,7 +415,7 @@ fn operation(p: &mut Parser) {
         _ => "a send is written `out(channel, value, ..)`",
     };
     if p.expect_help(SyntaxKind::LeftParen, Some(help)) {
-        p.expect_name("the name of a channel");
+        p.expect_item_name("the name of a channel");
         if p.eat(SyntaxKind::Comma) {
             if p.at(SyntaxKind::RightParen) {
                 let what = if kind == SyntaxKind::InOperation { "a pattern" } else { "an expression" };
@@ -555,7 +555,7 @@ fn until(p: &mut Parser) {
 /// `ID "(" [list(expr)] ")" ";"`
 fn call(p: &mut Parser) -> SyntaxKind {
     let name = p.current_text();
-    p.bump();
+    p.bump_name();
     expressions::arguments(p);
     if p.at(SyntaxKind::LeftBrace)
         && matches!(name, "switch" | "select" | "loop" | "foreach" | "until" | "elif" | "elsif" | "elseif")

@@ -20,6 +20,20 @@ pub(super) fn is_int_type(kind: SyntaxKind) -> bool {
     )
 }
 
+/// Whether a type begins here that is not an expression as well, as a name and a conversion are.
+pub(super) fn begins_type_only(p: &Parser) -> bool {
+    match p.current() {
+        SyntaxKind::BoolKeyword
+        | SyntaxKind::BytesKeyword
+        | SyntaxKind::PidKeyword
+        | SyntaxKind::ArrayKeyword
+        | SyntaxKind::RecordKeyword
+        | SyntaxKind::UnionKeyword => true,
+        kind if is_int_type(kind) => p.nth(1) != SyntaxKind::LeftParen,
+        _ => at_enumeration(p),
+    }
+}
+
 /// `type`, where `#` is not allowed. False if none begins here; then nothing is consumed or reported.
 pub(super) fn ty(p: &mut Parser) -> bool {
     if p.at(SyntaxKind::Hash) {
@@ -87,7 +101,7 @@ fn immutable(p: &mut Parser) -> bool {
             SyntaxKind::EnumType
         }
         SyntaxKind::Ident => {
-            p.bump();
+            p.expect_item_name("the name of a type");
             SyntaxKind::NamedType
         }
         SyntaxKind::BytesKeyword => {
@@ -101,7 +115,13 @@ fn immutable(p: &mut Parser) -> bool {
                 if p.at(SyntaxKind::RightParen) {
                     p.expected("the name of a process", None);
                 }
-                p.list(SyntaxKind::RightParen, "the name of a process", |p| p.eat(SyntaxKind::Ident));
+                p.list(SyntaxKind::RightParen, "the name of a process", |p| {
+                    let is_name = p.at(SyntaxKind::Ident);
+                    if is_name {
+                        p.expect_item_name("the name of a process");
+                    }
+                    is_name
+                });
             }
             SyntaxKind::PidType
         }

@@ -1,8 +1,8 @@
 //! `qj explain`: every code has a text of the specified form, and its programs have the described diagnostics.
 
-use crate::support::{NoFiles, explained};
+use crate::support::explained;
 use quaject_diagnostic::{Color, human};
-use quaject_esp_syntax::check::analyze;
+use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic, Severity};
 use quaject_esp_syntax::format::format;
 use quaject_esp_syntax::parser::parse;
@@ -43,11 +43,23 @@ fn corrected_programs_are_laid_out_as_fmt_does() {
     }
 }
 
+/// The one file that the programs of the texts can import.
+struct Ring;
+
+impl Loader for Ring {
+    fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        match path {
+            "ring.esp" => Ok((path.to_string(), b"pub const SIZE = 64; const MASK = SIZE - 1;".to_vec())),
+            _ => Err("no such file".to_string()),
+        }
+    }
+}
+
 /// All diagnostics of a program, and its formatted text.
 fn complaints(program: &str) -> (Vec<Diagnostic>, String) {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("explained.esp", program));
-    let diagnostics = analyze(&mut sources, root, &mut NoFiles).diagnostics;
+    let diagnostics = analyze(&mut sources, root, &mut Ring).diagnostics;
     let screen = human(&sources, &diagnostics, Color::Never);
     (diagnostics, screen)
 }
