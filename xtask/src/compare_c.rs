@@ -85,7 +85,8 @@ impl Tally {
     }
 }
 
-/// Every `.esp` file of the repository, in order. Files that are no program of their own are refused by both builds.
+/// Every `.esp` file of the repository, in order, without the parts of programs. Others that are no program of their
+/// own are refused by both builds.
 fn programs(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -95,13 +96,17 @@ fn programs(root: &Path) -> Vec<PathBuf> {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if path.is_dir() && !matches!(name, "target" | ".git" | "node_modules") {
                 folders.push(path);
-            } else if name.ends_with(".esp") {
+            } else if name.ends_with(".esp") && !is_part(&path) {
                 found.push(path);
             }
         }
     }
     found.sort();
     found
+}
+
+fn is_part(file: &Path) -> bool {
+    fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line.starts_with("part of ")))
 }
 
 /// The C source and header of a program, one after the other; none if `qj` refuses it.

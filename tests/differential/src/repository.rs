@@ -8,7 +8,13 @@ use quaject_esp_run::disk::open_program;
 use quaject_test_support::random::Random;
 use std::path::{Path, PathBuf};
 
-/// Every program below a folder.
+/// Whether a file names the program that it is a part of.
+fn is_part(path: &Path) -> bool {
+    let text = std::fs::read(path).expect("the repository can be read");
+    text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"part of "))
+}
+
+/// Every program below a folder, without the files that are parts of one.
 ///
 /// # Panics
 /// When a folder cannot be read.
@@ -17,7 +23,7 @@ pub fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     for path in entries.map(|entry| entry.expect("the repository can be read").path()) {
         if path.is_dir() && !path.ends_with("target") {
             programs(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "esp") {
+        } else if path.extension().is_some_and(|ending| ending == "esp") && !is_part(&path) {
             found.push(path);
         }
     }

@@ -28,7 +28,7 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
         found.iter().map(|path| (path.clone(), fs::read_to_string(path).expect("examples are readable"))).collect();
     found.retain(|path| {
         let name = path.file_name().expect("a file").to_string_lossy();
-        let import = format!("import \"{name}\";");
+        let import = format!("import \"{name}\"");
         !all.iter().any(|(other, text)| other.parent() == path.parent() && text.contains(&import))
     });
 }
@@ -50,11 +50,13 @@ fn every_example_produces_its_expected_output() {
     assert!(output.status.success(), "{report}{complaint}");
 }
 
+/// Every file by itself, so that editors can check it. Figure 2 has the text of its paper, which declares no functions.
 #[test]
-fn every_example_checks() {
+fn every_file_of_the_examples_checks() {
     let mut found = Vec::new();
-    programs(&examples(), &mut found);
-    assert!(found.len() > 5, "the examples have moved");
+    files(&examples(), &mut found);
+    found.retain(|file| !file.ends_with("vmmc-send/figure2.esp"));
+    assert!(found.len() > 50, "the examples have moved");
     for program in found {
         let output = Command::new(qj_binary()).arg("check").arg(&program).output().expect("cargo built qj");
         let complaint = String::from_utf8_lossy(&output.stderr);
