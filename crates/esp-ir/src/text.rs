@@ -395,6 +395,9 @@ impl Printer<'_> {
 
     fn channel_item(&self, channel: &Channel, text: &mut String) {
         put!(text, "channel {}({})", channel.name, list(&channel.payload, |ty| self.ty(*ty)));
+        if channel.value_names.iter().any(Option::is_some) {
+            put!(text, " names({})", list(&channel.value_names, |name| name.as_deref().unwrap_or("_").to_string()));
+        }
         text.push_str(match channel.boundary {
             Boundary::Internal => "",
             Boundary::ToEnvironment => " to_environment",

@@ -213,6 +213,7 @@ fn lower_channel(context: &Context<'_>, channel: &hir::Channel) -> ir::Channel {
     ir::Channel {
         name: channel.name.clone(),
         payload: channel.payload.clone(),
+        value_names: channel.value_names.clone(),
         boundary: channel.boundary,
         sharing: channel.sharing,
         policy: channel.policy,

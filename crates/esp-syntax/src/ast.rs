@@ -157,6 +157,8 @@ pub struct Channel {
     pub name: Name,
     /// `(..)`: the list; `: T`: the one type.
     pub types: Vec<Type>,
+    /// For each type, the name of the value, if it has one.
+    pub value_names: Vec<Option<Name>>,
     /// The attributes in order of text.
     pub attributes: Vec<(ChannelAttribute, Span)>,
     /// The default driver, decoded.

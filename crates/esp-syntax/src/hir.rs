@@ -101,6 +101,8 @@ pub struct Channel {
     pub name: SmolStr,
     /// Types of the values of one message.
     pub payload: Vec<TypeId>,
+    /// The name of each of them, if it has one: that of a member in C.
+    pub value_names: Vec<Option<SmolStr>>,
     /// For each of them, whether it can decide what its receivers do.
     pub influences: Vec<Influence>,
     /// The processes at its ends.

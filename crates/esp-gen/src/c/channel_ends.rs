@@ -179,7 +179,8 @@ impl Channel<'_, '_> {
         put!(text, "    uint32_t need[{}] = {{0}};", plan.pools.len());
         for (number, ty) in plan.program.channels[*index].payload.iter().enumerate() {
             if plan.layouts.has_boxes(*ty) {
-                put!(text, "    {}(need, &m->v{number});", helpers.want(plan, Helper::Needs, *ty));
+                let member = &plan.channels[*index].members[number];
+                put!(text, "    {}(need, &m->{member});", helpers.want(plan, Helper::Needs, *ty));
             }
         }
         let pools = plan.pools.iter().enumerate();
@@ -241,7 +242,8 @@ impl Channel<'_, '_> {
         let payload = &plan.program.channels[self.index].payload;
         for (number, ty) in payload.iter().enumerate() {
             let dereference = if types.is_scalar(*ty) { "" } else { "*" };
-            put!(text, "    m->v{number} = {dereference}v->v{number};");
+            let member = &plan.channels[self.index].members[number];
+            put!(text, "    m->{member} = {dereference}v->v{number};");
         }
         if payload.is_empty() {
             put!(text, "    m->unused = v->unused;");

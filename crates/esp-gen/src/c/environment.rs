@@ -247,12 +247,12 @@ fn copy_to_environment(code: &mut Writer<'_, '_>, end: End, channel: usize) {
         code.line("m_->unused = 0;");
     }
     let source = message_parts(code, channel, "v_", View::Program);
-    for (index, part) in source.iter().enumerate() {
+    for (member, part) in plan.channels[channel].members.iter().zip(&source) {
         if plan.layouts.has_boxes(part.ty) {
             let name = code.helpers.want(plan, Helper::ToEnvironment, part.ty);
-            line!(code, "{name}(t, &m_->v{index}, &{});", part.text);
+            line!(code, "{name}(t, &m_->{member}, &{});", part.text);
         } else {
-            line!(code, "m_->v{index} = {};", part.text);
+            line!(code, "m_->{member} = {};", part.text);
         }
     }
 }

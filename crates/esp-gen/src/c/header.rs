@@ -85,9 +85,10 @@ fn declare_message(plan: &Plan<'_>, index: usize, text: &mut String) {
     };
     put!(text, "/* channel {}, {direction} */\ntypedef struct {name} {{", channel.name);
     let mut facts = vec![format!("sizeof({name}) == {}", extent.size)];
-    for (number, (ty, offset)) in channel.payload.iter().zip(offsets).enumerate() {
-        put!(text, "    {} v{number};", plan.environment_type(*ty));
-        facts.push(format!("offsetof({name}, v{number}) == {offset}"));
+    let members = &plan.channels[index].members;
+    for ((ty, offset), member) in channel.payload.iter().zip(offsets).zip(members) {
+        put!(text, "    {} {member};", plan.environment_type(*ty));
+        facts.push(format!("offsetof({name}, {member}) == {offset}"));
     }
     if channel.payload.is_empty() {
         put!(text, "    uint8_t unused;");

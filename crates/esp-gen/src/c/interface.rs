@@ -55,8 +55,9 @@ pub(crate) fn define(plan: &Plan<'_>, channel: usize, interface: usize) -> Strin
     let mut text = format!("\nbool {}IsReady(void)\n{{\n    return !{name}_offered;\n}}\n", plan.interfaces[interface]);
     for entry in &data.entries {
         text.push_str(&format!("\n{}\n{{\n", signature(plan, interface, entry)));
-        for (index, (pattern, ty)) in entry.patterns.iter().zip(&plan.program.channels[channel].payload).enumerate() {
-            build(plan, entry, pattern, *ty, &format!("{name}_offer.v{index}"), &mut text);
+        let values = plan.program.channels[channel].payload.iter().zip(&plan.channels[channel].members);
+        for (pattern, (ty, member)) in entry.patterns.iter().zip(values) {
+            build(plan, entry, pattern, *ty, &format!("{name}_offer.{member}"), &mut text);
         }
         text.push_str(&format!("    {name}_offered = true;\n}}\n"));
     }

@@ -26,7 +26,7 @@ pub(crate) fn message_parts(code: &Writer<'_, '_>, channel: usize, message: &str
         .map(|(index, ty)| {
             let by_value = code.is_passed_by_value(*ty);
             let text = match view {
-                View::Environment => format!("{message}->v{index}"),
+                View::Environment => format!("{message}->{}", code.plan.channels[channel].members[index]),
                 View::Program if by_value => format!("{message}.v{index}"),
                 View::Program => format!("(*{message}.v{index})"),
             };

@@ -144,6 +144,8 @@ pub(crate) struct ChannelPlan {
     pub(crate) name: String,
     /// Without the program's prefix.
     pub(crate) plain: String,
+    /// The members of its messages for the environment, in order of the values.
+    pub(crate) members: Vec<String>,
     pub(crate) readers: Vec<End>,
     pub(crate) writers: Vec<End>,
     pub(crate) reader_instances: u32,

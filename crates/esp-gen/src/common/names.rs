@@ -153,9 +153,14 @@ fn is_stdint(name: &str) -> bool {
     ["INT", "UINT", "SIZE_", "SIG_ATOMIC_", "PTRDIFF_", "WCHAR_", "WINT_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// A member's name: members have a scope of their own, so only C's words, and macros of compilers, are in the way.
+/// Macros that generated C defines for itself, besides those that begin with `ESP_`.
+const MACROS: [&str; 8] =
+    ["AWAIT_ENVIRONMENT", "FAULT_CALL", "IO", "QUAJECT_ESP_H", "READY_MASK", "REQUEUE", "SEND", "SENDER_FAULT"];
+
+/// A member's name: members have a scope of their own, so only C's words, and macros, are in the way.
 pub(crate) fn member(name: &str) -> String {
-    if RESERVED.contains(&name) || name.starts_with("__") || is_stdint(name) {
+    let is_macro = MACROS.contains(&name) || name.starts_with("ESP_") || name.starts_with("QJ_");
+    if RESERVED.contains(&name) || is_macro || name.starts_with("__") || is_stdint(name) {
         format!("{name}_")
     } else {
         name.to_string()

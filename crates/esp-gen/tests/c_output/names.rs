@@ -71,8 +71,8 @@ fn no_name_of_a_program_collides() {
     }
 }
 
-/// Programs whose processes, channels, functions, types and fields have these names.
-fn programs(names: &[&String]) -> [String; 6] {
+/// Programs whose processes, channels, functions, types, fields and values of messages have these names.
+fn programs(names: &[&String]) -> [String; 7] {
     let all = |one: &dyn Fn(&str) -> String| names.iter().map(|name| one(name)).collect::<String>();
     let first = names[0];
     [
@@ -99,5 +99,18 @@ fn programs(names: &[&String]) -> [String; 6] {
             + "}\n",
         all(&|name| format!("type {name} = record {{ {name}: int, u_1: union {{ {name}: int, t_1 }} }};\n"))
             + &format!("channel c_2({first}) external in;\nprocess p_1 {{ out(c_2, {{ 1, t_1 |> {{}} }}); }}\n"),
+        // A message has at most 64 values.
+        names
+            .chunks(50)
+            .enumerate()
+            .map(|(number, names)| {
+                let values: String = names.iter().map(|name| format!("{name}: u8, ")).collect();
+                let (given, bound) = ("1, ".repeat(names.len()), "_, ".repeat(names.len()));
+                format!(
+                    "channel c_{number}({values}u8) external out;\nchannel d_{number}({values}u8) external in;\n\
+                     process p_{number} {{ in(c_{number}, {bound}$x_1); out(d_{number}, {given}x_1); }}\n"
+                )
+            })
+            .collect(),
     ]
 }

@@ -80,6 +80,33 @@ int main(void)
 }
 
 #[test]
+fn values_of_a_message_have_the_names_that_the_channel_gives_them() {
+    check(
+        "type t = record { a: int };\npool t 2;\n\
+         channel i(count: int, double: t, u8, v2: u8) external out;\n\
+         channel o(sum: int, t, rest: u8) external in;\n\
+         process p { while { in(i, $n, $r, $x, $y); out(o, n + r.a, r, x - y); } }\n",
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+static int next;
+bool i_ready(void) { return next < 2; }
+void i_take(i_message *m) { m->count = next++; m->double_.a = 40; m->v2_ = 9; m->v2 = 5; }
+bool o_ready(void) { return true; }
+void o_put(const o_message *m) { printf("%d %d %d\n", (int)m->sum, (int)m->v1.a, (int)m->rest); }
+int main(void)
+{
+    static esp_t t;
+    esp_init(&t);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    return 0;
+}
+"#,
+        "40 40 4\n41 40 4\nstatus 0\n",
+    );
+}
+
+#[test]
 fn post_takes_messages_from_a_signal_handler_and_counts_what_it_drops() {
     check(
         DOUBLE,

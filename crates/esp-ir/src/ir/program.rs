@@ -103,6 +103,8 @@ pub struct Channel {
     pub name: SmolStr,
     /// Types of the values of one message.
     pub payload: Vec<TypeId>,
+    /// The name of each of them, if it has one.
+    pub value_names: Vec<Option<SmolStr>>,
     /// Whether the environment is at one end.
     pub boundary: Boundary,
     /// Whether a value determines its receiver.

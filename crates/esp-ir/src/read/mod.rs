@@ -325,6 +325,15 @@ impl<'a> Reader<'a> {
         let name = self.word("a name")?.into();
         self.sign("(")?;
         let payload = self.list(")", Reader::ty)?;
+        let mut value_names = vec![None; payload.len()];
+        if self.eat_word("names") {
+            self.sign("(")?;
+            let names = self.list(")", |reader| reader.word("a name, or `_`"))?;
+            if names.len() != payload.len() {
+                return self.fail("as many names as values before");
+            }
+            value_names = names.into_iter().map(|name| (name != "_").then(|| name.into())).collect();
+        }
         let boundary = if self.eat_word("to_environment") {
             Boundary::ToEnvironment
         } else if self.eat_word("from_environment") {
@@ -344,7 +353,7 @@ impl<'a> Reader<'a> {
         }
         let driver = if self.eat("=") { Some(self.string()?) } else { None };
         let location = self.location()?;
-        self.program.channels.push(Channel { name, payload, boundary, sharing, policy, driver, location });
+        self.program.channels.push(Channel { name, payload, value_names, boundary, sharing, policy, driver, location });
         Ok(())
     }
 

@@ -772,6 +772,7 @@ fn channel(item: &ast::Channel) -> hir::Channel {
     let mut channel = hir::Channel {
         name: item.name.text.clone(),
         payload: Vec::new(),
+        value_names: item.value_names.iter().map(|name| Some(name.as_ref()?.text.clone())).collect(),
         influences: Vec::new(),
         boundary: hir::Boundary::Internal,
         sharing: hir::Sharing::Ports,

@@ -6,7 +6,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::FnId;
 use crate::span::Span;
 use crate::types::{IntType, PoolId, Type, TypeId, TypeTable};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Resolves the types in every signature.
 pub(super) fn resolve(checker: &mut Checker) {
@@ -22,6 +22,7 @@ pub(super) fn resolve(checker: &mut Checker) {
         entry.tainted |= payload.contains(&TypeTable::ERROR);
         entry.hir.payload = payload;
         reject_repeated_attributes(checker, item);
+        reject_repeated_value_names(checker, item);
     }
     for index in 0..checker.externs.len() {
         resolve_extern(checker, index);
@@ -81,6 +82,16 @@ pub(super) fn resolve_function(checker: &mut Checker, id: FnId) {
     let result = checker.resolve_type(&item.result);
     let entry = &mut checker.functions[id.0 as usize];
     (entry.parameters, entry.result) = (parameters, result);
+}
+
+fn reject_repeated_value_names(checker: &mut Checker, item: &ast::Channel) {
+    let mut first: FxHashMap<&str, Span> = FxHashMap::default();
+    for name in item.value_names.iter().flatten() {
+        if let Some(first) = first.insert(&name.text, name.span) {
+            let message = format!("two values of `{}` are named `{}`", item.name.text, name.text);
+            checker.report(Diagnostic::new(Code::E0204, name.span, message).label(first, "first declared here"));
+        }
+    }
 }
 
 /// E0310: an enumeration, at any depth, that the environment could give a code without a case.

@@ -92,6 +92,7 @@ impl<'a> Checker<'a> {
         let item = self.copies.channels.alloc(ast::Channel {
             name: parameter.name.clone(),
             types: Vec::new(),
+            value_names: Vec::new(),
             attributes: Vec::new(),
             driver: None,
             span: parameter.span,
@@ -99,6 +100,7 @@ impl<'a> Checker<'a> {
         let channel = ChannelId(self.channels.len() as u32);
         let hir = hir::Channel {
             name: parameter.name.text.clone(),
+            value_names: vec![None; payload.len()],
             payload,
             influences: Vec::new(),
             boundary: hir::Boundary::Internal,

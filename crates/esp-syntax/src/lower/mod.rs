@@ -124,13 +124,23 @@ fn channel(node: NodeCursor) -> ast::Channel {
         };
         Some((attribute, child.span()))
     };
+    let values: Vec<_> = node.nodes().filter_map(channel_value).collect();
     ast::Channel {
         name: node.name(),
-        types: node.nodes().filter_map(types::optional).exactly(),
+        types: values.iter().map(|(ty, _)| ty.clone()).collect(),
+        value_names: values.into_iter().map(|(_, name)| name).collect(),
         attributes: node.nodes().filter(|n| n.kind() == SyntaxKind::ChannelAttribute).filter_map(attribute).exactly(),
         driver: node.node(SyntaxKind::ChannelDriver).and_then(bytes),
         span: node.span(),
     }
+}
+
+/// A type in the list of a channel, with the name of the value.
+fn channel_value(node: NodeCursor) -> Option<(ast::Type, Option<ast::Name>)> {
+    if node.kind() != SyntaxKind::TypeField {
+        return Some((types::optional(node)?, None));
+    }
+    Some((node.nodes().find_map(types::optional)?, Some(node.name())))
 }
 
 fn interface(node: NodeCursor) -> ast::Interface {

@@ -261,7 +261,7 @@ pub(super) fn constant(p: &mut Parser) {
     p.complete(marker, SyntaxKind::Const);
 }
 
-/// `channel = "channel" ID ( "(" [list(type)] ")" | ":" type ) { cattr } [ "=" STRING ] ";"`
+/// `channel = "channel" ID ( "(" [list([ID ":"] type)] ")" | ":" type ) { cattr } [ "=" STRING ] ";"`
 fn channel(p: &mut Parser) {
     let marker = p.start();
     p.bump();
@@ -278,7 +278,7 @@ fn channel(p: &mut Parser) {
     match p.current() {
         SyntaxKind::LeftParen => {
             p.bump();
-            p.list(SyntaxKind::RightParen, "a type", types::ty);
+            p.list(SyntaxKind::RightParen, "a type", channel_value);
         }
         SyntaxKind::Colon => {
             p.bump();
@@ -301,6 +301,19 @@ fn channel(p: &mut Parser) {
     }
     p.expect_semicolon();
     p.complete(marker, SyntaxKind::Channel);
+}
+
+/// `[ID ":"] type`
+fn channel_value(p: &mut Parser) -> bool {
+    if !(p.at(SyntaxKind::Ident) && p.nth(1) == SyntaxKind::Colon) {
+        return types::ty(p);
+    }
+    let marker = p.start();
+    p.bump();
+    p.bump();
+    types::expect_type(p);
+    p.complete(marker, SyntaxKind::TypeField);
+    true
 }
 
 fn channel_attribute(p: &mut Parser) {

@@ -22,6 +22,21 @@ process P { out(c, 1, 2, 3); } process Q { in(c, $a); assert(a); }
 }
 
 #[test]
+fn values_have_different_names() {
+    check(
+        r##"
+channel c(a: int, u8, a: int);
+process P { out(c, 1, 2, 3); } process Q { in(c, $a, _, _); assert(a); }
+"##,
+        expect![[r#"
+            error[E0204]: two values of `c` are named `a`
+              at 2:23 `a`
+              at 2:11 `a`: first declared here
+        "#]],
+    );
+}
+
+#[test]
 fn e0405() {
     check(
         r##"

@@ -86,12 +86,12 @@ fn earlier_words_of_fast_paths_are_replaced() {
 #[test]
 fn items() {
     check(
-        "import\"a.esp\";type t=record of{a:int,b:bytes[<=4]};\n\n\n\nchannel c(int,pid(p,q))external out=\"text:-\";channel d:t shared policy sender;memory manual;pool t 4;\nexternal interface i(out c){A($x,_),B(==1,@)}\nextern pure fn f(#bytes[<=4],n:int)->u8;fn g(a:int)->int{return a;}\nlayout l{a:4,b:12,c:16 le}",
+        "import\"a.esp\";type t=record of{a:int,b:bytes[<=4]};\n\n\n\nchannel c(int,from:pid(p,q))external out=\"text:-\";channel d:t shared policy sender;memory manual;pool t 4;\nexternal interface i(out c){A($x,_),B(==1,@)}\nextern pure fn f(#bytes[<=4],n:int)->u8;fn g(a:int)->int{return a;}\nlayout l{a:4,b:12,c:16 le}",
         expect![[r#"
             import "a.esp";
             type t = record of { a: int, b: bytes[<=4] };
 
-            channel c(int, pid(p, q)) external out = "text:-";
+            channel c(int, from: pid(p, q)) external out = "text:-";
             channel d: t shared policy sender;
             memory manual;
             pool t 4;

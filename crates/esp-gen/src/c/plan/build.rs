@@ -1,7 +1,7 @@
 //! Builds the plan: the order of the analyses is that of [`Plan::new`].
 
 use super::super::Options;
-use super::super::names::{Names, OWN_NAMES, include_guard};
+use super::super::names::{Names, OWN_NAMES, include_guard, member};
 use super::super::storage::{Promotion, assign_local_storage};
 use super::paths::{path_constraints, path_functions};
 use super::type_names::type_names;
@@ -129,11 +129,29 @@ fn plan_processes(numbering: &mut Numbering<'_>, options: &Options, own: &str, n
     processes
 }
 
+/// The members of a message for the environment: as the channel names its values, else `v` and their number.
+fn message_members(channel: &Channel) -> Vec<String> {
+    let mut names = Names::new();
+    let mut members = vec![String::new(); channel.payload.len()];
+    let is_named = |index: &usize| channel.value_names.get(*index).is_some_and(Option::is_some);
+    // What the program names keeps its name.
+    let (named, numbered): (Vec<usize>, Vec<usize>) = (0..members.len()).partition(is_named);
+    for index in named.into_iter().chain(numbered) {
+        let wanted = match channel.value_names.get(index) {
+            Some(Some(name)) => member(name),
+            Some(None) | None => format!("v{index}"),
+        };
+        members[index] = names.claim(&wanted);
+    }
+    members
+}
+
 fn plan_channel(channel: &Channel, layouts: &Layouts, own: &str, names: &mut Names) -> ChannelPlan {
     let name = names.claim(&format!("{own}{}", channel.name));
     ChannelPlan {
         plain: name.strip_prefix(own).unwrap_or(&name).to_string(),
         name,
+        members: message_members(channel),
         readers: Vec::new(),
         writers: Vec::new(),
         reader_instances: 0,

@@ -103,6 +103,7 @@ impl Plan<'_> {
                 commit_reopens_guards,
                 name: std::mem::take(&mut plan.name),
                 plain: std::mem::take(&mut plan.plain),
+                members: std::mem::take(&mut plan.members),
                 readers: std::mem::take(&mut plan.readers),
                 writers: std::mem::take(&mut plan.writers),
                 ..*plan
