@@ -377,6 +377,7 @@ where
     }
 
     /// The assembler, and the registers for operands on the stack.
+    #[cfg(all(feature = "c", not(target_os = "none")))]
     pub(crate) fn parts(&mut self) -> (&mut Asm<'a, M>, Temporaries<M>) {
         (&mut self.asm, self.temporaries)
     }
