@@ -1,6 +1,7 @@
 //! The two layers of C programs, virtual registers and the peephole window, as one trait: what [`Core`] and
 //! [`Extension`] do not have.
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Code, Label};
 use crate::call::{Argument, Target};
 use crate::error::Error;
@@ -50,6 +51,8 @@ pub(super) enum Transfer {
 
 /// The register type of a layer.
 pub(super) type RegisterOf<L> = AnyReg<<L as Core>::Reg, <L as Core>::Float>;
+/// An operand on virtual registers.
+type VirtualValue<M> = Value<VirtualReg<<M as Architecture>::Reg>, VirtualReg<<M as Architecture>::Float>>;
 /// The argument type of a layer.
 pub(super) type PassedTo<L> = Passed<<L as Core>::Reg, <L as Core>::Float>;
 
@@ -226,7 +229,7 @@ where
 fn add_virtual<M: Machine>(
     function: &mut Virtual<'static, 'static, M>,
     instruction: &Instruction,
-    values: &[Value<VirtualReg<M::Reg>, VirtualReg<M::Float>>],
+    values: &[VirtualValue<M>],
 ) -> bool
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
