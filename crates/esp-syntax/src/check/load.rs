@@ -79,7 +79,7 @@ pub(super) fn load(
         integrity: Integrity::Whole,
         diagnostics: Vec::new(),
     };
-    let mut reader = Reader {
+    let mut reader = FileReader {
         loaded: &mut loaded,
         sources,
         loader,
@@ -105,7 +105,7 @@ pub(super) fn load(
         roots.push(number);
     }
     reader.check_part(roots[0]);
-    let Reader { ids, targets, .. } = reader;
+    let FileReader { ids, targets, .. } = reader;
     let Arranged { order, scopes, diagnostics } = modules::arrange(&mut loaded.files, &ids, &roots, &targets, sources);
     (loaded.order, loaded.scopes) = (order, scopes);
     loaded.diagnostics.extend(diagnostics);
@@ -113,7 +113,7 @@ pub(super) fn load(
 }
 
 /// What reads the files of a program.
-struct Reader<'r> {
+struct FileReader<'r> {
     loaded: &'r mut Loaded,
     sources: &'r mut SourceMap,
     loader: &'r mut dyn Loader,
@@ -129,7 +129,7 @@ struct Reader<'r> {
     loader_numbers: FxHashMap<FileId, FileId>,
 }
 
-impl Reader<'_> {
+impl FileReader<'_> {
     /// Parses a file; returns its number.
     fn add(&mut self, id: FileId, kind: FileKind) -> usize {
         let text = &self.sources.file(id).text;
