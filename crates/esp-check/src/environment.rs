@@ -2,6 +2,7 @@
 //! each nondeterministic choice (results of extern functions, entering a fast path) from a list of choices, which
 //! [`OpenEnvironment::advance`] enumerates.
 
+use crate::answer_table::AnswerTable;
 use crate::domain::{self, Unbounded};
 use crate::questions::{NumberedAnswer, Questions};
 use quaject_esp_exec::datum::Datum;
@@ -22,11 +23,16 @@ pub(crate) struct EnvironmentValues {
     is_pure: Vec<bool>,
     /// What pure functions have been asked.
     pub(crate) questions: Questions,
+    /// The answers that are the same in a whole search.
+    table: Option<Arc<AnswerTable>>,
 }
 
 impl EnvironmentValues {
     /// Enumerates them; the error lists what has too many values.
-    pub(crate) fn new(model: &ModelProgram) -> Result<EnvironmentValues, Vec<Unbounded>> {
+    pub(crate) fn new(
+        model: &ModelProgram,
+        table: Option<Arc<AnswerTable>>,
+    ) -> Result<EnvironmentValues, Vec<Unbounded>> {
         let mut missing = Vec::new();
         let mut messages = Vec::new();
         for (index, channel) in model.program.channels.iter().enumerate() {
@@ -56,7 +62,7 @@ impl EnvironmentValues {
         if !missing.is_empty() {
             return Err(missing);
         }
-        Ok(EnvironmentValues { messages, results, is_pure, questions: Questions::default() })
+        Ok(EnvironmentValues { messages, results, is_pure, questions: Questions::default(), table })
     }
 }
 
@@ -221,6 +227,10 @@ impl OpenEnvironment {
         }
         if !self.environment_values.is_pure[function.0 as usize] {
             return self.next_choice(width);
+        }
+        let table = self.environment_values.table.as_ref();
+        if let Some(answer) = table.and_then(|table| table.answer(function, arguments, width)) {
+            return answer;
         }
         let question = self.environment_values.questions.number(function, arguments);
         if self.collects_questions && !self.asked.contains(&question) {

@@ -105,7 +105,11 @@ impl<'m> ExplorationPlan<'m> {
         symmetry: Symmetry,
         answer_scope: AnswerScope<'_>,
     ) -> Result<ExplorationPlan<'m>, Vec<Unbounded>> {
-        let environment_values = Arc::new(EnvironmentValues::new(model)?);
+        let table = match answer_scope {
+            AnswerScope::Table(table) => Some(Arc::clone(table)),
+            AnswerScope::Run(_) => None,
+        };
+        let environment_values = Arc::new(EnvironmentValues::new(model, table)?);
         let program = &model.program;
         let replicas = program.processes.iter().enumerate();
         let processes: Vec<ProcessId> =
@@ -119,7 +123,7 @@ impl<'m> ExplorationPlan<'m> {
         }
         let has_choice = |function: &ExternId| environment_values.results[function.0 as usize].len() > 1;
         let kept_answers = match answer_scope {
-            AnswerScope::Step => None,
+            AnswerScope::Table(_) => None,
             AnswerScope::Run(kept) => {
                 let is_needed = || functions_in_operations(model).iter().any(has_choice);
                 (!kept.is_empty() || is_needed()).then(|| kept.clone())

@@ -1,5 +1,6 @@
 //! Which answers of pure extern functions a state keeps. See `pure_answers`.
 
+use crate::answer_table::AnswerTable;
 use crate::questions::Question;
 use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
@@ -9,6 +10,7 @@ use quaject_esp_ir::ir::{BlockId, Body, ExternId, FnId, Op};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The answers that a state keeps beyond the operations that depend on them.
 #[derive(Clone, Default, Debug)]
@@ -56,8 +58,9 @@ fn is_in_registers(arguments: &[Datum], state: &State) -> bool {
 /// How long the answers of pure functions hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerScope<'k> {
-    /// Within a step; operations that are waited at depend on the first answer of each function.
-    Step,
+    /// For the search, as in a table, of the functions of the table; within a step, of the others. Operations that are
+    /// waited at call functions of the table only.
+    Table(&'k Arc<AnswerTable>),
     /// For the run, as far as operations that are waited at depend on them, and these.
     Run(&'k KeptAnswers),
 }

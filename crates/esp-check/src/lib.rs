@@ -8,7 +8,7 @@
 //! ```text
 //!   model of the environment   environment, domain
 //!   before the search          exploration_plan (dependencies, state layout), static_matching, instance_set, waits
-//!   extern functions           questions, kept_answers, pure_answers (one answer to a question for a whole run)
+//!   extern functions           questions, kept_answers, pure_answers (one answer for a whole run), answer_table
 //!   state representation       collapse (component states by number), store (visited set), frontier
 //!   transition relation        successors (cache, monolithic stepping, partial-order reduction, valuations)
 //!   safety                     check (driver), search (parallel breadth-first search), spin_barrier
@@ -25,6 +25,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod answer_table;
 mod automaton;
 mod chart;
 mod check;

@@ -144,6 +144,8 @@ pub enum Limit {
     Depth,
     /// The number of IR steps of one instance between two operations.
     LocalSteps,
+    /// The number of tables of answers of pure extern functions.
+    Answers,
 }
 
 impl Limit {
@@ -156,6 +158,7 @@ impl Limit {
             Limit::Interrupted => "interrupted",
             Limit::Depth => "depth",
             Limit::LocalSteps => "local-steps",
+            Limit::Answers => "answers",
         }
     }
 }

@@ -17,12 +17,13 @@ use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator}
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The locations of the specification, by process and block of the implementation.
+#[derive(Clone)]
 pub(super) struct LocationMap {
     processes: Vec<ProcessLocations>,
 }
 
 /// By block of the implementation.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ProcessLocations {
     before: BTreeMap<u32, BlockId>,
     at: BTreeMap<u32, BlockId>,

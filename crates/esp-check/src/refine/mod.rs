@@ -18,6 +18,9 @@
 //! A match is a run of the specification, and the search continues from every state in which one was found. So the
 //! choice of corresponding locations and live values decides which matches are found, not whether they are sound.
 //!
+//! Pure extern functions that conditions and messages call decide which operations are possible. They answer alike in
+//! both programs and for a whole run, so the simulation is computed for one table of their answers after the other.
+//!
 //! Also compared are faults, termination and quiescence: a deadlock of the implementation is one of the specification.
 //! A cycle of invisible steps that stutters at a specification state requires a cycle of invisible steps there
 //! (divergence).
@@ -35,9 +38,10 @@ pub use observer::{ObserverOutcome, build_observer};
 pub use report::{Mismatch, PathCoverage, Refinement, RefinementCounterexample, RefinementVerdict};
 
 use crate::Refusal;
+use crate::answer_table::{AnswerTable, MAX_ANSWER_TABLES};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::instance_set::{MAX_SET_INSTANCES, instance_bit, participant_set};
-use crate::kept_answers::AnswerScope;
+use crate::kept_answers::{AnswerScope, functions_in_operations};
 use crate::options::{Limit, Limits, Progress, Symmetry};
 use crate::reconstruct::{ResolvedStep, annotate};
 use crate::report::restrictions;
@@ -46,6 +50,8 @@ use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
 use crate::timer::Stopwatch;
 use location_map::{LocationMap, location_map};
+use path_coverage::path_coverage;
+use quaject_esp_exec::coverage::Coverage;
 use quaject_esp_exec::explore::live_projection::LivenessTable;
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::report::Outcome;
@@ -54,6 +60,7 @@ use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::model::ModelProgram;
 use rustc_hash::FxHashMap;
 use spec_lts::{SpecLts, SpecState, WeakSuccessors};
+use std::sync::Arc;
 use visible::Alphabet;
 
 /// The programs of a refinement check.
@@ -86,17 +93,39 @@ pub fn refine(
     let (interruptible, location_map) = location_map(input.split_specification, input.implementation);
     let of = |program: &Program| ModelProgram { program: program.clone(), ..input.specification.clone() };
     let (implementation, interruptible) = (of(input.implementation), of(&interruptible));
-    let plan = ExplorationPlan::new(&implementation, SuccessorMode::Monolithic, Symmetry::Off, AnswerScope::Step)
-        .map_err(Refusal::Unbounded)?;
-    let spec_plan = ExplorationPlan::new(&interruptible, SuccessorMode::SingleStep, Symmetry::Off, AnswerScope::Step)
-        .map_err(Refusal::Unbounded)?;
-    if plan.instances > MAX_SET_INSTANCES {
-        return Err(Refusal::TooMany(plan.instances as u32));
+    let mut functions = functions_in_operations(&implementation);
+    functions.extend(functions_in_operations(&interruptible));
+    let table = Arc::new(AnswerTable::new(functions));
+    let mut refinement = Refinement {
+        verdict: RefinementVerdict::Holds,
+        states: 0,
+        spec_states: 0,
+        transitions: 0,
+        depth: 0,
+        bytes: 0,
+        elapsed: started.elapsed(),
+        paths: Vec::new(),
+        restrictions: restrictions(&implementation),
+    };
+    if !block_splits::is_block_split(&input.specification.program, input.split_specification) {
+        let counterexample = RefinementCounterexample { mismatch: Mismatch::Code, steps: Vec::new() };
+        refinement.verdict = RefinementVerdict::Violated(counterexample);
     }
-    let mut search = Search::new(&plan, &spec_plan, location_map, limits, started)?;
-    let verdict = match block_splits::is_block_split(&input.specification.program, input.split_specification) {
-        false => RefinementVerdict::Violated(RefinementCounterexample { mismatch: Mismatch::Code, steps: Vec::new() }),
-        true => match search.run(progress) {
+    let mut coverage = None;
+    let mut tables = 0;
+    while refinement.verdict == RefinementVerdict::Holds {
+        let answers = AnswerScope::Table(&table);
+        let plan = ExplorationPlan::new(&implementation, SuccessorMode::Monolithic, Symmetry::Off, answers)
+            .map_err(Refusal::Unbounded)?;
+        let spec_plan = ExplorationPlan::new(&interruptible, SuccessorMode::SingleStep, Symmetry::Off, answers)
+            .map_err(Refusal::Unbounded)?;
+        if plan.instances > MAX_SET_INSTANCES {
+            return Err(Refusal::TooMany(plan.instances as u32));
+        }
+        let used = refinement.states + refinement.spec_states;
+        let limits = Limits { states: limits.states.map(|max| max.saturating_sub(used)), ..limits.clone() };
+        let mut search = Search::new(&plan, &spec_plan, location_map.clone(), &limits, started)?;
+        refinement.verdict = match search.run(progress) {
             Ok(None) => RefinementVerdict::Holds,
             Ok(Some((node, last, mismatch))) => {
                 let run = search.run_to_node(node, last);
@@ -106,19 +135,19 @@ pub fn refine(
                 RefinementVerdict::Violated(RefinementCounterexample { mismatch, steps })
             }
             Err(limit) => RefinementVerdict::Unfinished(limit),
-        },
-    };
-    Ok(Refinement {
-        verdict,
-        states: search.nodes.len() as u64,
-        spec_states: search.spec.count() as u64,
-        transitions: search.transitions,
-        depth: search.nodes.last().map_or(0, |node| node.depth),
-        bytes: search.memory_bytes() as u64,
-        elapsed: started.elapsed(),
-        paths: search.path_coverage(),
-        restrictions: restrictions(&implementation),
-    })
+        };
+        search.add_statistics(&mut refinement, &mut coverage);
+        tables += 1;
+        if refinement.verdict != RefinementVerdict::Holds || !table.advance() {
+            break;
+        }
+        if tables == MAX_ANSWER_TABLES {
+            refinement.verdict = RefinementVerdict::Unfinished(Limit::Answers);
+        }
+    }
+    refinement.elapsed = started.elapsed();
+    refinement.paths = path_coverage(&implementation.program, coverage.as_ref());
+    Ok(refinement)
 }
 
 /// A node of the simulation: an implementation state with its set of specification states.
@@ -457,6 +486,20 @@ impl<'m> Search<'m> {
         }
         run.reverse();
         run
+    }
+
+    /// Adds the size of this search, and the code that it has executed.
+    fn add_statistics(&mut self, refinement: &mut Refinement, coverage: &mut Option<Coverage>) {
+        refinement.states += self.nodes.len() as u64;
+        refinement.spec_states += self.spec.count() as u64;
+        refinement.transitions += self.transitions;
+        refinement.depth = refinement.depth.max(self.nodes.last().map_or(0, |node| node.depth));
+        refinement.bytes = refinement.bytes.max(self.memory_bytes() as u64);
+        let executed = self.generator.coverage().expect("the successor generator records coverage");
+        match coverage {
+            Some(coverage) => coverage.add(&executed),
+            None => *coverage = Some(executed),
+        }
     }
 
     fn memory_bytes(&self) -> usize {

@@ -6,16 +6,18 @@ use super::location_map::location_map;
 use super::spec_lts::{SpecLts, SpecState};
 use super::visible::{Alphabet, VisibleAction};
 use crate::Refusal;
+use crate::answer_table::AnswerTable;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
-use crate::kept_answers::AnswerScope;
+use crate::kept_answers::{AnswerScope, functions_in_operations};
 use crate::options::{Limit, Limits, Symmetry};
 use crate::successors::SuccessorGenerator;
 use crate::timer::Stopwatch;
 use quaject_esp_exec::observer::{Event, Observer};
-use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The maximum number of states and edges of the automaton before it is minimized.
 const MAX_SIZE: usize = 1 << 20;
@@ -31,6 +33,8 @@ pub enum ObserverOutcome {
     MayTerminate,
     /// The program communicates on this channel both with its environment and internally.
     SharedChannel(ChannelId),
+    /// A condition or a message of an operation depends on the answers of this pure function.
+    OpenFunction(ExternId),
 }
 
 /// A position of the specification: a state, or a step of which this many actions have been observed.
@@ -52,8 +56,14 @@ pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<Obs
         Ok(channels) => channels,
         Err(shared) => return Ok(ObserverOutcome::SharedChannel(shared)),
     };
-    let plan = ExplorationPlan::new(&model, SuccessorMode::SingleStep, Symmetry::Off, AnswerScope::Step)
+    let functions = functions_in_operations(&model);
+    let table = Arc::new(AnswerTable::new(functions.clone()));
+    let plan = ExplorationPlan::new(&model, SuccessorMode::SingleStep, Symmetry::Off, AnswerScope::Table(&table))
         .map_err(Refusal::Unbounded)?;
+    let has_choice = |function: &ExternId| plan.environment_values.results[function.0 as usize].len() > 1;
+    if let Some(function) = functions.into_iter().find(has_choice) {
+        return Ok(ObserverOutcome::OpenFunction(function));
+    }
     let mut generator = SuccessorGenerator::new(&plan)?;
     generator.set_limits(limits, started);
     let mut alphabet = Alphabet::default();

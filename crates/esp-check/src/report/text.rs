@@ -1,6 +1,7 @@
 //! Reports as text.
 
 use super::{Answer, Deadlocks, Leaks, Report, Verdict};
+use crate::answer_table::MAX_ANSWER_TABLES;
 use crate::liveness::ProductStatistics;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, Unfinished, omission_bound};
 use crate::spuriousness::{Concretization, Spuriousness};
@@ -142,6 +143,12 @@ pub fn unfinished_text(subject: &str, unfinished: Unfinished) -> String {
             format!(
                 "a process of {subject} computes too long between two operations: more than {MAX_FUEL} steps, or more \
                  than {MAX_CHOICES} results of the environment"
+            )
+        }
+        Unfinished::Limit(Limit::Answers) => {
+            format!(
+                "the pure functions that conditions and messages of {subject} call can answer in more than \
+                 {MAX_ANSWER_TABLES} ways: restrict their arguments or results with `abstract range`"
             )
         }
         Unfinished::EngineFailed => format!("the engine failed on {subject}"),

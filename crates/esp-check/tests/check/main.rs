@@ -7,6 +7,7 @@ mod fuel;
 mod infinite_runs;
 mod pure_functions;
 mod reduced_properties;
+mod refinement;
 mod seeded_bugs;
 mod support;
 mod threads;

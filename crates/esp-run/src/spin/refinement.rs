@@ -98,6 +98,13 @@ fn specification_observer(input: RefinementInput<'_>, limits: &Limits) -> Result
         ObserverOutcome::MayTerminate => {
             format!("{subject} can end, fault or fail to terminate, which the check with Spin excludes")
         }
+        ObserverOutcome::OpenFunction(function) => {
+            let name = &model.program.externs[function.0 as usize].name;
+            format!(
+                "a condition or a message of {subject} depends on what `{name}` answers, which the check with Spin \
+                 excludes"
+            )
+        }
         ObserverOutcome::SharedChannel(channel) => {
             let name = &model.program.channels[channel.0 as usize].name;
             format!(
