@@ -71,7 +71,7 @@ fn processes(program: &Path, found: &mut BTreeSet<(PathBuf, String)>) {
         if let Some(rest) = line.strip_prefix("process ") {
             let name = rest.split([' ', '[', '{']).next().expect("a name");
             found.insert((program.clone(), name.to_string()));
-        } else if let Some(rest) = line.strip_prefix("import \"") {
+        } else if let Some(rest) = line.strip_prefix("import \"").filter(|rest| !rest.starts_with("std:")) {
             processes(&program.with_file_name(rest.split('"').next().expect("a file")), found);
         }
     }

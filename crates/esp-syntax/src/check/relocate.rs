@@ -121,6 +121,7 @@ impl Relocate for Channel {
     fn relocate(&mut self, file: FileId) {
         self.name.relocate(file);
         self.types.relocate(file);
+        self.value_names.iter_mut().flatten().for_each(|name| name.relocate(file));
         self.attributes.iter_mut().for_each(|(_, span)| span.relocate(file));
         self.driver.iter_mut().for_each(|(_, span)| span.relocate(file));
         self.span.relocate(file);
