@@ -16,7 +16,7 @@ process p[2] {
   if (int(@) == 1) {
     in(i, $n);
     var a = n - n, b: bytes[<=9] = "abcdef", x: #array[3] of int = #[0; 3];
-    if (n == 1) { assert(a == 1); }
+    if (n == 1) { assert(a == 1, "a \"%d\" is one"); }
     if (n == 2) { for k in 0..9 { x[k] = 1; } }
     if (n == 3) { a = 1 / a; }
     if (n == 4) { alt { out(c, 1 / a) { } } }
@@ -31,7 +31,7 @@ process p[2] {
 process q { idle in(c, _); }
 "#;
 const SAID: [&str; 9] = [
-    "fault[assert]: the assertion is false, in process `p[1]`\n  --> a.esp:11",
+    "fault[assert]: the assertion is false: a \"%d\" is one, in process `p[1]`\n  --> a.esp:11",
     "fault[bounds]",
     "fault[div]: division by zero, in process `p[1]`\n",
     "fault[div]: division by zero, in process `p[1]`, channel `c`\n",

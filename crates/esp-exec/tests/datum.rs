@@ -31,6 +31,7 @@ fn program() -> Program {
         processes: vec![process("P", 1, false), process("Q", 3, true), process("R", 2, true)],
         paths: Vec::new(),
         hand_off: HandOff::default(),
+        assert_messages: Vec::new(),
     }
 }
 

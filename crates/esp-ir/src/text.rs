@@ -354,6 +354,9 @@ impl Printer<'_> {
         for (file, call) in program.files[program.written_files().len()..].iter().zip(&program.calls) {
             put!(text, "call {} of {}{}\n", quoted(file), quoted(&call.callee), location(call.location));
         }
+        for (at, message) in &program.assert_messages {
+            put!(text, "assert {}{}\n", quoted(message), location(*at));
+        }
         let records: Vec<bool> = self.are_records();
         for (index, aggregate) in program.types.aggregates().iter().enumerate() {
             let parts = list(&aggregate.parts, |(name, ty)| match ty {

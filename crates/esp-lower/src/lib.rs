@@ -86,6 +86,7 @@ fn lower_with<'p>(
         callee: expansion.callee.as_str().into(),
         location: context.location(expansion.call),
     });
+    let messages = program.assert_messages.iter().map(|(span, text)| (context.location(*span), text.clone()));
     ir::Program {
         files: written.chain(expanded).map(|file| file.name.clone()).collect(),
         calls: calls.collect(),
@@ -98,6 +99,7 @@ fn lower_with<'p>(
         processes,
         paths: Vec::new(),
         hand_off: ir::HandOff::default(),
+        assert_messages: messages.collect(),
         types: context.types.clone(),
     }
 }

@@ -63,7 +63,11 @@ pub fn diagnostic(report: &FaultReport, program: &Program, sources: &SourceMap) 
 
 /// The cause of a fault with the process and the channel, on one line.
 fn message(report: &FaultReport, program: &Program) -> String {
-    let mut text = cause(report.fault, report.name.as_deref());
+    let message = match report.fault {
+        Fault::Assert => program.assert_message(report.place().0),
+        _ => report.name.as_deref(),
+    };
+    let mut text = cause(report.fault, message);
     if report.fault == Fault::Deadlock {
         text.push_str(&blocked_text(program, report));
     } else {
@@ -75,14 +79,15 @@ fn message(report: &FaultReport, program: &Program) -> String {
     text
 }
 
-/// The cause of a fault.
+/// The cause of a fault, with the name of what is missing or the message of the assertion.
 pub(crate) fn cause(fault: Fault, name: Option<&str>) -> String {
     match (fault, name) {
         (Fault::Extern, Some(name)) => format!("nothing supplies the extern function `{name}`"),
         (Fault::Extern, None) => "nothing supplies the extern function".to_string(),
         (Fault::Pool, Some(name)) => format!("no free object of `{name}`"),
         (Fault::Pool, None) => "no free object in the pool".to_string(),
-        (Fault::Assert, _) => "the assertion is false".to_string(),
+        (Fault::Assert, Some(message)) => format!("the assertion is false: {message}"),
+        (Fault::Assert, None) => "the assertion is false".to_string(),
         (Fault::Bounds, _) => "outside of the bytes or array".to_string(),
         (Fault::Div, _) => "division by zero".to_string(),
         (Fault::Overflow, _) => "arithmetic overflow".to_string(),
@@ -277,16 +282,18 @@ pub(crate) fn name_at(program: &Program, fault: Fault, location: Location) -> Op
     names(program).find(|(other, place, _)| (*other, place.in_text()) == (fault, location)).map(|(_, _, name)| name)
 }
 
-/// Every possible fault of an extern function or pool, its location and the name.
+/// Every possible fault of an extern function or pool, its location and the name; every assertion with a message.
 pub(crate) fn names(program: &Program) -> impl Iterator<Item = (Fault, Location, SmolStr)> {
     let processes = program.processes.iter().map(|process| &process.body);
     let bodies = processes.chain(program.functions.iter().map(|function| &function.body));
     let instructions = bodies.flat_map(|body| &body.blocks).flat_map(|block| &block.instructions);
-    instructions.filter_map(|instruction| match &instruction.op {
+    let named = instructions.filter_map(|instruction| match &instruction.op {
         Op::CallExtern { function, .. } => {
             Some((Fault::Extern, instruction.location, program.externs[function.0 as usize].name.clone()))
         }
         Op::Allocate(pool) => Some((Fault::Pool, instruction.location, program.types.pool(*pool).name.clone())),
         _ => None,
-    })
+    });
+    let asserted = program.assert_messages.iter();
+    named.chain(asserted.map(|(location, message)| (Fault::Assert, *location, message.clone())))
 }

@@ -153,6 +153,7 @@ mod tests {
             processes: Vec::new(),
             paths: Vec::new(),
             hand_off: quaject_esp_ir::ir::HandOff::default(),
+            assert_messages: Vec::new(),
         }
     }
 

@@ -43,6 +43,7 @@ pub enum Item {
     Template(Template),
     Instance(Instantiation),
     Conditional(ConditionalItems),
+    Assert(StaticAssertion),
     FastPath(FastPath),
     Model(Model),
     Pool(Pool),
@@ -66,7 +67,12 @@ impl Item {
             Item::Instance(item) => Some(&item.name),
             Item::FastPath(item) => Some(&item.name),
             Item::Model(item) => Some(&item.name),
-            Item::Import(_) | Item::PartOf(_) | Item::Conditional(_) | Item::Pool(_) | Item::Memory(_) => None,
+            Item::Import(_)
+            | Item::PartOf(_)
+            | Item::Conditional(_)
+            | Item::Assert(_)
+            | Item::Pool(_)
+            | Item::Memory(_) => None,
         }
     }
 
@@ -86,7 +92,12 @@ impl Item {
             Item::Instance(item) => Some(&mut item.name),
             Item::FastPath(item) => Some(&mut item.name),
             Item::Model(item) => Some(&mut item.name),
-            Item::Import(_) | Item::PartOf(_) | Item::Conditional(_) | Item::Pool(_) | Item::Memory(_) => None,
+            Item::Import(_)
+            | Item::PartOf(_)
+            | Item::Conditional(_)
+            | Item::Assert(_)
+            | Item::Pool(_)
+            | Item::Memory(_) => None,
         }
     }
 }
@@ -119,6 +130,15 @@ pub struct ImportArgument {
 pub enum ImportValue {
     Type(Type),
     Value(Expr),
+}
+
+/// `assert(N <= 64, "at most 64 nodes");` as an item: checked by the compiler.
+#[derive(Clone, Debug)]
+pub struct StaticAssertion {
+    /// What must be true.
+    pub condition: Expr,
+    /// What the error says if it is not.
+    pub message: Option<SmolStr>,
 }
 
 /// `part of "server.esp";`
@@ -569,7 +589,7 @@ pub enum StmtKind {
     /// `exit(e);`
     Exit(Expr),
     /// `assert(e);`
-    Assert(Expr),
+    Assert(Expr, Option<SmolStr>),
     /// `in`, `out` or `alt`.
     Communicate(Box<Communicate>),
     /// `f(x);`, which includes `link(x)` and `unlink(x)`.

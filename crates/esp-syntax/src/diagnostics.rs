@@ -54,6 +54,7 @@ codes! {
     E0308 "layout is not whole bytes",
     E0309 "not a usable constant",
     E0310 "enumeration without a case for a code",
+    E0311 "assertion about constants is false",
     E0401 "a constant as a pattern",
     E0402 "match is not exhaustive",
     E0403 "pattern reads what it assigns",

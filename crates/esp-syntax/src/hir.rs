@@ -63,6 +63,8 @@ pub struct Program {
     pub models: Vec<Model>,
     /// The use of times and durations.
     pub clock: ClockUse,
+    /// The messages of assertions, by their statement.
+    pub assert_messages: Vec<(Span, SmolStr)>,
 }
 
 /// What a program does with times and durations, as far as it decides how a model abstracts from them.

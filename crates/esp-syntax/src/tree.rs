@@ -113,7 +113,7 @@ kinds! {
         EnumCase, ValueType,
         // Blocks and statements.
         Block, Label, Var, Declarator, IfStmt, WhileStmt, ForStmt, MatchStmt, MatchArm, BreakStmt, ContinueStmt,
-        YieldStmt, ReturnStmt, ExitStmt, AssertStmt, PlainStmt, AltStmt, Branch, Guard, InOperation, OutOperation,
+        YieldStmt, ReturnStmt, ExitStmt, AssertStmt, AssertItem, PlainStmt, AltStmt, Branch, Guard, InOperation, OutOperation,
         AfterOperation, UntilOperation, CallStmt, AssignStmt, Place, FieldStep, IndexStep,
         // Patterns.
         AnyPattern, DeclarePattern, EqualPattern, OwnIdPattern, LiteralPattern, TagPattern, PlacePattern,

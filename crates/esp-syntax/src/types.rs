@@ -326,6 +326,19 @@ impl TypeTable {
         false
     }
 
+    /// The bytes of data that a value has at most: of numbers, `bool`, `bytes` and arrays of these.
+    pub fn data_bytes(&self, id: TypeId) -> Option<i128> {
+        match self.get(id) {
+            _ if id == TypeTable::TIME || id == TypeTable::DURATION => None,
+            Type::Int(int) => Some(i128::from(int.bits() / 8)),
+            Type::Bool => Some(1),
+            Type::Bytes { bound } => Some(i128::from(*bound)),
+            Type::Array { length, element } => self.data_bytes(*element)?.checked_mul(i128::from(*length)),
+            Type::Boxed(pool) => self.data_bytes(self.pool(*pool).content),
+            Type::Error | Type::Pid(_) | Type::Record(_) | Type::Union(_) => None,
+        }
+    }
+
     /// Integers, `bool` and `pid`: held in an SSA value of the flow IR, as are references to boxed objects.
     pub fn is_scalar(&self, id: TypeId) -> bool {
         match self.get(id) {

@@ -35,9 +35,18 @@ pub struct Program {
     pub paths: Vec<FastPath>,
     /// Which instance runs next when a receiver that a rendezvous has resumed blocks again.
     pub hand_off: HandOff,
+    /// The messages of assertions, by their location.
+    pub assert_messages: Vec<(Location, SmolStr)>,
 }
 
 impl Program {
+    /// The message of the assertion at a location.
+    pub fn assert_message(&self, location: Location) -> Option<&str> {
+        let place = |location: Location| (location.file, location.line, location.column);
+        let found = self.assert_messages.iter().find(|(other, _)| place(*other) == place(location));
+        found.map(|(_, message)| message.as_str())
+    }
+
     /// The call by whose expansion the code at a location came to be.
     pub fn call_of(&self, location: Location) -> Option<&Call> {
         let written = self.files.len().checked_sub(self.calls.len())?;

@@ -85,6 +85,7 @@ impl<'a> Reader<'a> {
             processes: Vec::new(),
             paths: Vec::new(),
             hand_off: HandOff::default(),
+            assert_messages: Vec::new(),
         };
         Reader {
             lexer,
@@ -178,6 +179,11 @@ impl<'a> Reader<'a> {
             "hand_off" => {
                 self.keyword("direct")?;
                 self.program.hand_off = HandOff::Direct;
+            }
+            "assert" => {
+                let message = self.string()?.into();
+                let location = self.location()?;
+                self.program.assert_messages.push((location, message));
             }
             "file" => {
                 let file = self.string()?;

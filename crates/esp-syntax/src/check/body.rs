@@ -253,7 +253,7 @@ impl<'c, 'a> Body<'c, 'a> {
         if name.text.is_empty() {
             return;
         }
-        if !self.checker.reject_predeclared(name) && !self.checker.reject_import_name(name) {
+        if !self.checker.reject_import_name(name) {
             match self.visible.get(&name.text).copied() {
                 Some(hidden) => self.report_hidden(name, hidden, role),
                 None => self.warn_hidden_item(name),
@@ -268,8 +268,7 @@ impl<'c, 'a> Body<'c, 'a> {
         if name.text.is_empty() {
             return;
         }
-        if !self.checker.reject_predeclared(name)
-            && !self.checker.reject_import_name(name)
+        if !self.checker.reject_import_name(name)
             && let Some(hidden) = self.visible.get(&name.text).copied()
         {
             self.report_hidden(name, hidden, None);

@@ -39,7 +39,7 @@ impl<'a> Body<'_, 'a> {
             self.not_a_constant(span);
             return Value::error(span);
         }
-        match name.text.as_str() {
+        match self.predeclared(name) {
             "freeze" | "thaw" => return Value::Typed(self.freeze_or_thaw(name, arguments, None, span)),
             "free" => return self.free(name, arguments, span),
             "sizeof" => return self.size_of(name, arguments, span),
@@ -77,12 +77,19 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
+    /// The name of a predeclared function; empty if the program declares one of this name.
+    pub(super) fn predeclared<'n>(&self, name: &'n ast::Name) -> &'n str {
+        match self.checker.find(name) {
+            Some(Named { entity: Entity::Function(_) | Entity::Extern(_), .. }) => "",
+            Some(_) | None => &name.text,
+        }
+    }
+
     /// Whether a call can be a part of a constant, as far as its name tells.
     fn is_constant_call(&self, name: &ast::Name) -> bool {
         match self.checker.find(name).map(|named| named.entity) {
             Some(Entity::Function(_)) => true,
-            Some(_) => false,
-            None => matches!(name.text.as_str(), "sizeof" | "freeze" | "thaw"),
+            Some(_) | None => matches!(self.predeclared(name), "sizeof" | "freeze" | "thaw"),
         }
     }
 
@@ -93,7 +100,7 @@ impl<'a> Body<'_, 'a> {
         arguments: &'a [ast::Expr],
         span: Span,
     ) -> Option<StmtKind> {
-        match name.text.as_str() {
+        match self.predeclared(name) {
             "link" | "unlink" => return self.link(name, arguments, span),
             "freeze" | "thaw" | "free" | "sizeof" => {
                 let diagnostic = Diagnostic::new(Code::E0302, span, format!("the value of `{}` is lost", name.text))
@@ -233,9 +240,10 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `sizeof(L)`: a constant.
+    /// `sizeof(L)` of a layout, `sizeof(T)` of a named type: a constant.
     fn size_of(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Value {
         match arguments {
+            [ast::Expr { kind: ast::ExprKind::Name(ty), .. }] if self.is_type(ty) => self.size_of_type(ty, span),
             [ast::Expr { kind: ast::ExprKind::Name(layout), .. }] => match self.checker.layout(layout) {
                 Some(id) => {
                     let bytes = self.checker.layouts[id.0 as usize].1.as_ref().map_or(0, |layout| layout.bytes);
@@ -244,13 +252,37 @@ impl<'a> Body<'_, 'a> {
                 None => Value::error(span),
             },
             [argument] => {
-                self.checker.error(Code::E0302, argument.span, "`sizeof` takes the name of a layout");
+                self.checker.error(Code::E0302, argument.span, "`sizeof` takes the name of a layout or type");
                 Value::error(span)
             }
             _ => {
                 self.wrong_count(name, arguments.len(), 1, span, None);
                 Value::error(span)
             }
+        }
+    }
+
+    fn is_type(&self, name: &ast::Name) -> bool {
+        matches!(self.checker.find(name), Some(Named { entity: Entity::Type(_), .. }))
+    }
+
+    fn size_of_type(&mut self, name: &'a ast::Name, span: Span) -> Value {
+        let Some(Named { entity: Entity::Type(entry), .. }) = self.checker.find(name) else {
+            return Value::error(span);
+        };
+        match self.checker.type_entries[entry].resolved {
+            None | Some(TypeTable::ERROR) => Value::error(span),
+            Some(ty) => match self.checker.types.data_bytes(ty) {
+                Some(bytes) => Value::Untyped(Untyped::literal(bytes, span)),
+                None => {
+                    let message = format!("`{}` has no number of bytes that is the same on every machine", name.text);
+                    let diagnostic = Diagnostic::new(Code::E0302, span, message).help(
+                        "numbers, `bool`, `bytes` and arrays of these have; what is sent is described by a `layout`",
+                    );
+                    self.checker.report(diagnostic);
+                    Value::error(span)
+                }
+            },
         }
     }
 

@@ -107,11 +107,35 @@ impl<'c> Choices<'c> {
     }
 
     fn evaluate(&mut self, expr: &'c ast::Expr) -> Option<i128> {
-        order::resolve_for(&mut self.checker, expr);
-        let value = Body::new(&mut self.checker, BodyKind::Constant).condition(expr);
-        match value.kind {
-            ExprKind::Constant(number) if value.ty != TypeTable::ERROR => Some(number),
-            _ => None,
+        value_of(&mut self.checker, expr)
+    }
+}
+
+fn value_of<'a>(checker: &mut Checker<'a>, expr: &'a ast::Expr) -> Option<i128> {
+    order::resolve_for(checker, expr);
+    let value = Body::new(checker, BodyKind::Constant).condition(expr);
+    match value.kind {
+        ExprKind::Constant(number) if value.ty != TypeTable::ERROR => Some(number),
+        _ => None,
+    }
+}
+
+/// E0311: assertions among the items, which are about constants.
+pub(super) fn check_assertions(checker: &mut Checker) {
+    for ast::StaticAssertion { condition, message } in std::mem::take(&mut checker.static_assertions) {
+        let errors = checker.errors;
+        match value_of(checker, condition) {
+            Some(0) => {
+                let text = message.as_ref().map_or(String::new(), |message| format!(": {message}"));
+                checker.error(Code::E0311, condition.span, format!("this assertion is false{text}"));
+            }
+            Some(_) => {}
+            None if errors == checker.errors => {
+                let help = "write it as a statement, to be checked when the program runs";
+                let text = "an assertion outside of processes and functions is about constants";
+                checker.report(Diagnostic::new(Code::E0309, condition.span, text).help(help));
+            }
+            None => {}
         }
     }
 }

@@ -468,7 +468,7 @@ fn statement_depth(stmt: &ast::Stmt) -> u32 {
         | ast::StmtKind::Yield
         | ast::StmtKind::Return(_)
         | ast::StmtKind::Exit(_)
-        | ast::StmtKind::Assert(_)
+        | ast::StmtKind::Assert(..)
         | ast::StmtKind::Call(..)
         | ast::StmtKind::Assign(..) => 1,
     }

@@ -105,7 +105,7 @@ impl<'a> Body<'_, 'a> {
                 let right = self.check(right, expected, need);
                 conditional(condition, left, right, expr.span)
             }
-            ast::ExprKind::Call(name, arguments) if matches!(name.text.as_str(), "freeze" | "thaw") => {
+            ast::ExprKind::Call(name, arguments) if matches!(self.predeclared(name), "freeze" | "thaw") => {
                 let value = self.freeze_or_thaw(name, arguments, Some(expected), expr.span);
                 self.coerce(value, expected, need)
             }

@@ -84,6 +84,7 @@ pub fn analyze_with_fast_paths(
     names::declare(&mut checker, &items);
     order::resolve(&mut checker);
     signatures::resolve(&mut checker);
+    conditional::check_assertions(&mut checker);
     statements::check_bodies(&mut checker);
     uncalled::check(&mut checker);
     if checker.has_reached_error_limit() {

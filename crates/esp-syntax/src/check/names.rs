@@ -205,6 +205,9 @@ pub(super) struct Checker<'a> {
     pub(super) outer_names: FxHashMap<SmolStr, Option<Constant>>,
     /// Whether an operation names a channel that is not there: its readers and writers are not known then.
     pub(super) unknown_channels: bool,
+    pub(super) static_assertions: Vec<&'a ast::StaticAssertion>,
+    /// The messages of assertions, by their statement.
+    pub(super) assert_messages: Vec<(Span, SmolStr)>,
     /// Calls of functions that there are not, by name: each is reported once.
     pub(super) unknown_functions: FxHashSet<SmolStr>,
     /// How many more bytes constants may be copied to.
@@ -225,7 +228,7 @@ const MAX_CALLS_SHOWN: u32 = 4;
 /// The number of names of a module that a message lists.
 const MAX_OFFERED: usize = 12;
 
-/// Names the language gives a meaning to (reference, section 1).
+/// Functions that the language gives, unless the program declares one of this name (reference, section 1).
 pub(super) const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
 
 impl<'a> Checker<'a> {
@@ -278,6 +281,8 @@ impl<'a> Checker<'a> {
             },
             outer_names: FxHashMap::default(),
             unknown_channels: false,
+            static_assertions: Vec::new(),
+            assert_messages: Vec::new(),
             unknown_functions: FxHashSet::default(),
             constant_budget: 32 << 20,
             coverage_budget: 4 << 20,
@@ -570,18 +575,8 @@ impl<'a> Checker<'a> {
         (replica < self.processes[process].replicas).then_some((ProcessId(process as u32), replica))
     }
 
-    /// Reports a name that the language itself uses.
-    pub(super) fn reject_predeclared(&mut self, name: &ast::Name) -> bool {
-        let predeclared = PREDECLARED.contains(&name.text.as_str());
-        if predeclared {
-            let message = format!("`{}` is predeclared and cannot be declared again", name.text);
-            self.error(Code::E0204, name.span, message);
-        }
-        predeclared
-    }
-
     fn declare(&mut self, name: &ast::Name, entity: Entity) {
-        if name.text.is_empty() || self.reject_predeclared(name) {
+        if name.text.is_empty() {
             return;
         }
         let key = match self.scopes.is_single() {
@@ -640,6 +635,7 @@ impl<'a> Checker<'a> {
             fast_paths: self.fast_paths,
             models: self.models,
             clock: self.clock,
+            assert_messages: self.assert_messages,
         }
     }
 }
@@ -651,6 +647,7 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, items: &[Presence<'a>]) {
     for Presence { item, absent } in items {
         match *item {
             ast::Item::Import(_) | ast::Item::PartOf(_) | ast::Item::Conditional(_) => {}
+            ast::Item::Assert(item) => checker.static_assertions.push(item),
             ast::Item::Type(item) => {
                 checker.declare(&item.name, Entity::Type(checker.type_entries.len()));
                 checker.type_entries.push(TypeEntry { item, pool: None, resolved: None });

@@ -254,7 +254,7 @@ fn in_statement<'a>(stmt: &'a ast::Stmt, mentions: &mut Vec<Mention<'a>>, own: &
             }
         }
         ast::StmtKind::Return(value) => value.iter().for_each(|value| in_expr(value, mentions)),
-        ast::StmtKind::Exit(value) | ast::StmtKind::Assert(value) => in_expr(value, mentions),
+        ast::StmtKind::Exit(value) | ast::StmtKind::Assert(value, _) => in_expr(value, mentions),
         ast::StmtKind::Call(name, arguments) => {
             mentions.push(Mention::Name(name));
             arguments.iter().for_each(|argument| in_expr(argument, mentions));

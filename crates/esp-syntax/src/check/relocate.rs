@@ -109,6 +109,7 @@ impl Relocate for Item {
             Item::Template(item) => item.relocate(file),
             Item::Instance(item) => item.relocate(file),
             Item::Conditional(item) => item.relocate(file),
+            Item::Assert(item) => item.condition.relocate(file),
             Item::Pool(item) => item.relocate(file),
             Item::Memory(item) => item.relocate(file),
             // Copies of files have none.
@@ -201,7 +202,7 @@ impl Relocate for StmtKind {
                 arms.relocate(file);
             }
             StmtKind::Return(value) => value.relocate(file),
-            StmtKind::Exit(value) | StmtKind::Assert(value) => value.relocate(file),
+            StmtKind::Exit(value) | StmtKind::Assert(value, _) => value.relocate(file),
             StmtKind::Communicate(communicate) => communicate.relocate(file),
             StmtKind::Call(name, arguments) => {
                 name.relocate(file);

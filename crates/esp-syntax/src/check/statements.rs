@@ -357,7 +357,12 @@ impl<'a> Body<'_, 'a> {
                 self.effect("exit", stmt.span);
                 Some(StmtKind::Exit(self.any_integer(status)))
             }
-            ast::StmtKind::Assert(condition) => Some(StmtKind::Assert(self.condition(condition))),
+            ast::StmtKind::Assert(condition, message) => {
+                if let Some(message) = message {
+                    self.checker.assert_messages.push((stmt.span, message.clone()));
+                }
+                Some(StmtKind::Assert(self.condition(condition)))
+            }
             ast::StmtKind::Communicate(communicate) => Some(self.communicate(communicate, stmt.span)),
             ast::StmtKind::Call(name, arguments) => match self.procedure(name) {
                 Some(procedure) => {

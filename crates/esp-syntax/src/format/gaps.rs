@@ -127,7 +127,8 @@ pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind
             | K::InOperation
             | K::OutOperation
             | K::ExitStmt
-            | K::AssertStmt,
+            | K::AssertStmt
+            | K::AssertItem,
             _,
             K::LeftParen,
         ) => Gap::Nothing,

@@ -76,6 +76,10 @@ fn item(node: NodeCursor, file: &mut ast::File) -> Option<ast::Item> {
         }),
         SyntaxKind::Instance => ast::Item::Instance(instantiation(node)),
         SyntaxKind::ConditionalItems => ast::Item::Conditional(conditional_items(node, file)),
+        SyntaxKind::AssertItem => ast::Item::Assert(ast::StaticAssertion {
+            condition: expressions::first(node),
+            message: statements::message(node),
+        }),
         SyntaxKind::Pool => ast::Item::Pool(ast::Pool { ty: node.name(), capacity: expressions::first(node) }),
         SyntaxKind::Memory => ast::Item::Memory(ast::Memory {
             mode: match node.token(SyntaxKind::ManualWord) {

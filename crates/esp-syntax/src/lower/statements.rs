@@ -81,7 +81,7 @@ fn optional(node: NodeCursor, groups: &mut u32) -> Option<Stmt> {
         SyntaxKind::YieldStmt => StmtKind::Yield,
         SyntaxKind::ReturnStmt => StmtKind::Return(node.nodes().find_map(expressions::optional)),
         SyntaxKind::ExitStmt => StmtKind::Exit(expressions::first(node)),
-        SyntaxKind::AssertStmt => StmtKind::Assert(expressions::first(node)),
+        SyntaxKind::AssertStmt => StmtKind::Assert(expressions::first(node), message(node)),
         SyntaxKind::PlainStmt | SyntaxKind::AltStmt => communicate(node, groups),
         SyntaxKind::CallStmt => StmtKind::Call(node.name(), expressions::all(node)),
         SyntaxKind::AssignStmt => {
@@ -198,4 +198,9 @@ fn operation(node: NodeCursor) -> Option<(Operation, Span)> {
         _ => return None,
     };
     Some((operation, node.span()))
+}
+
+/// The message of an assertion.
+pub(super) fn message(node: NodeCursor) -> Option<SmolStr> {
+    Some(String::from_utf8_lossy(&super::bytes(node)?.0).into())
 }

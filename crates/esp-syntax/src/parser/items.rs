@@ -74,6 +74,7 @@ fn at_item(p: &Parser) -> bool {
         | SyntaxKind::ChannelKeyword
         | SyntaxKind::ExternKeyword
         | SyntaxKind::FnKeyword
+        | SyntaxKind::AssertKeyword
         | SyntaxKind::ProcessKeyword => true,
         SyntaxKind::IfKeyword => p.open_items > 0,
         SyntaxKind::Ident => ITEM_WORDS.contains(&p.current_text()),
@@ -90,6 +91,7 @@ fn item(p: &mut Parser) -> bool {
         SyntaxKind::ExternKeyword => external_function(p),
         SyntaxKind::FnKeyword => function(p),
         SyntaxKind::ProcessKeyword => process(p),
+        SyntaxKind::AssertKeyword => static_assertion(p),
         SyntaxKind::IfKeyword => return p.nested(conditional_items).unwrap_or(true),
         SyntaxKind::Ident => match p.current_text() {
             "import" => import(p),
@@ -596,6 +598,13 @@ fn conditional_items(p: &mut Parser) -> bool {
     }
     p.complete(marker, SyntaxKind::ConditionalItems);
     true
+}
+
+/// `"assert" "(" expr ["," STRING] ")" ";"`
+fn static_assertion(p: &mut Parser) {
+    let marker = p.start();
+    statements::assertion(p);
+    p.complete(marker, SyntaxKind::AssertItem);
 }
 
 fn item_block(p: &mut Parser) {

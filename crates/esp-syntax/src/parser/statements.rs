@@ -181,7 +181,8 @@ fn statement_once(p: &mut Parser) -> bool {
         }
         SyntaxKind::ExitKeyword => with_argument(p, SyntaxKind::ExitStmt, "`exit` takes a status, as in `exit(0);`"),
         SyntaxKind::AssertKeyword => {
-            with_argument(p, SyntaxKind::AssertStmt, "`assert` takes a condition, as in `assert(n > 0);`")
+            assertion(p);
+            SyntaxKind::AssertStmt
         }
         SyntaxKind::InKeyword | SyntaxKind::OutKeyword | SyntaxKind::AltKeyword | SyntaxKind::PriKeyword => {
             communicate(p)
@@ -262,11 +263,29 @@ fn with_argument(p: &mut Parser, kind: SyntaxKind, help: &str) -> SyntaxKind {
     kind
 }
 
+/// `"assert" "(" expr ["," STRING] ")" ";"`
+pub(super) fn assertion(p: &mut Parser) {
+    const HELP: &str = "`assert` takes a condition, as in `assert(n > 0);`";
+    p.bump();
+    condition_with(p, HELP, |p| {
+        if p.eat(SyntaxKind::Comma) {
+            p.expect_string("the message, as in `assert(n > 0, \"no frame is empty\");`");
+        }
+    });
+    p.expect_semicolon();
+}
+
 /// `"(" expr ")"`
 fn condition(p: &mut Parser, help: &str) {
+    condition_with(p, help, |_| {});
+}
+
+/// `"(" expr rest ")"`
+fn condition_with(p: &mut Parser, help: &str, rest: impl FnOnce(&mut Parser)) {
     if p.at(SyntaxKind::LeftParen) {
         p.bump();
         expressions::expression(p);
+        rest(p);
         if !p.eat(SyntaxKind::RightParen) {
             let help = match p.current() {
                 SyntaxKind::Equal => Some("write `==` to compare"),

@@ -9,19 +9,18 @@ fn e0204_items() {
         r##"
 const a = 1;
 channel a(int);
-type free = int;
-process P { var thaw = 1; out(a, thaw); }
+type b = int; const b = 2;
+process P { var n = 1; out(a, n); }
 "##,
         expect![[r#"
             error[E0204]: `a` is declared twice
               at 3:9 `a`
               at 2:7 `a`: first declared here
-            error[E0204]: `free` is predeclared and cannot be declared again
-              at 4:6 `free`
-            error[E0204]: `thaw` is predeclared and cannot be declared again
-              at 5:17 `thaw`
+            error[E0204]: `b` is declared twice
+              at 4:21 `b`
+              at 4:6 `b`: first declared here
             error[E0208]: no channel named `a`
-              at 5:31 `a`
+              at 5:28 `a`
               at 2:7 `a`: `a` is a constant
         "#]],
     );
@@ -339,9 +338,6 @@ process P {
             error[E0208]: type `t` has no pool
               at 12:15 `t`
               help: declare one, as in `pool t 16;`
-            error[E0208]: no layout named `t`
-              at 12:28 `t`
-              at 3:6 `t`: `t` is a type
         "#]],
     );
 }
@@ -441,5 +437,19 @@ process P { var stopped = 0; in(c, stop); in(c, stoped); in(c, whatever); assert
               at 4:64 `whatever`
               help: write `$whatever` to declare it here
         "#]],
+    );
+}
+
+#[test]
+fn predeclared_functions_are_ordinary_names() {
+    check(
+        r##"
+type packetT = bytes[<=8]; pool packetT 2;
+type linkT = record { link: int, free: bool };
+channel free(int) external in; channel c(packetT) external out;
+fn sizeof(n: int) -> int { return n + 1; }
+process link { while { var thaw = 1; in(c, _); if (free(packetT) > 0) out(free, sizeof(thaw)); } }
+"##,
+        expect![[r#""#]],
     );
 }

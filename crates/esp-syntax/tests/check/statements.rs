@@ -513,3 +513,36 @@ process Q { out(c, 1, true); in(d, _, _, _, _, _); }
         "#]],
     );
 }
+
+#[test]
+fn e0311() {
+    check(
+        r##"
+const N = 100; const M = N / 2;
+layout l { a: 16 }
+type idT = array[4] of u16; type nameT = bytes[<=12]; type codeT = enum u16 { a, else b }; type rT = record { a: u8 };
+assert(N <= 64, "a node is one bit of a u64");
+assert(M == 50 && sizeof(l) == 2);
+assert(sizeof(idT) == 8 && sizeof(nameT) == 12 && sizeof(codeT) == 2);
+assert(sizeof(rT) == 1);
+assert(first == 1);
+if N > 10 { assert(false); }
+channel c(int) external out;
+process p { var first = 1; while { in(c, $n); assert(n + first < N, "n is small"); assert(n < 9, 7); } }
+"##,
+        expect![[r#"
+            error[E0311]: this assertion is false: a node is one bit of a u64
+              at 5:8 `N <= 64`
+            error[E0302]: `rT` has no number of bytes that is the same on every machine
+              at 8:8 `sizeof(rT)`
+              help: numbers, `bool`, `bytes` and arrays of these have; what is sent is described by a `layout`
+            error[E0208]: no variable named `first`
+              at 9:8 `first`
+            error[E0311]: this assertion is false
+              at 10:20 `false`
+            error[E0201]: expected the message, as in `assert(n > 0, "no frame is empty");`, found `7`
+              at 12:97 ``
+              at 12:98 `7`: unexpected
+        "#]],
+    );
+}
