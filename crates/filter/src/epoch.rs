@@ -70,6 +70,7 @@ impl Epochs {
     }
 
     /// In a forked child: unpins the readers of all threads but the calling one, which the child does not have.
+    #[cfg(target_os = "linux")]
     pub(crate) fn unpin_other_threads(&self) {
         let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         for pin in pins.iter().filter(|pin| pin.1.load(OWN) != this_thread()) {

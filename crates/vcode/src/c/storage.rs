@@ -119,7 +119,7 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // SAFETY: 1. All of them come from boxes that were leaked in `new`. 2. Who lent them uses them no longer.
+        // SAFETY: 1. All of them come from boxes that were leaked in `new`. 2. No borrower uses them any longer.
         unsafe {
             drop(Box::from_raw(self.code.as_ptr()));
             drop(Box::from_raw(self.function.as_ptr()));
