@@ -31,16 +31,20 @@ where
             self.asm.stii(fuel, self.frame, at(Cell::Fuel.index(count)));
         }
         let values = self.analyses.values;
-        let (mut low, mut rest) = (Vec::new(), Vec::new());
+        let (mut whole, mut low, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for value in self.analyses.live.before(point) {
             match (self.location(value), values.forms[value.0 as usize]) {
                 (MachineLocation::Register(number), ValueForm::Truncated(_)) => low.push((value, number)),
-                (MachineLocation::Register(number), _) => {
-                    let register = self.register(number);
-                    self.extend_and_store(value, register);
-                }
+                (MachineLocation::Register(number), _) => whole.push((value, number)),
                 (MachineLocation::Cell(_) | MachineLocation::None, _) => rest.push(value),
             }
+        }
+        // A register may hold a number both as `int` and as `u32`. Machines that keep both sign-extended extend an
+        // `int` by nothing, which is wrong behind the zero extension of the `u32`: signed numbers come first.
+        whole.sort_by_key(|(value, _)| Type::of(values.width(*value)) != Type::I);
+        for (value, number) in whole {
+            let register = self.register(number);
+            self.extend_and_store(value, register);
         }
         // Truncation keeps the bits that narrower values need: the widest comes first.
         low.sort_by_key(|(value, _)| std::cmp::Reverse(values.width(*value).bits));
