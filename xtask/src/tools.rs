@@ -26,7 +26,7 @@ pub(crate) enum Installation {
 }
 
 impl Installation {
-    /// Of the user who runs this.
+    /// Of the current user.
     fn of_user() -> Result<Installation, Failure> {
         let is_root = output_of(Command::new("id").arg("-u"))? == b"0\n";
         Ok(if is_root { Installation::Allowed } else { Installation::Denied })
@@ -297,7 +297,7 @@ pub(crate) fn provide() -> Result<(), Failure> {
     provide_packages(TOOLS.iter(), "the tests need", Installation::of_user()?)
 }
 
-/// Installs the missing ones of these packages, as the user who runs this.
+/// Installs the missing ones of these packages, as the current user.
 pub(crate) fn provide_as_user(tools: impl Iterator<Item = &'static Tool>, purpose: &str) -> Result<(), Failure> {
     provide_packages(tools, purpose, Installation::of_user()?)
 }

@@ -286,14 +286,7 @@ impl TypeTable {
 
     /// Whether values of a type lead to objects of pools.
     pub fn holds_objects(&self, id: TypeId) -> bool {
-        match self.get(id) {
-            Type::Boxed(_) => true,
-            Type::Array { element, .. } => self.holds_objects(*element),
-            Type::Record(id) | Type::Union(id) => {
-                self.aggregate(*id).parts.iter().any(|(_, ty)| ty.is_some_and(|ty| self.holds_objects(ty)))
-            }
-            Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => false,
-        }
+        self.holds(id, &|part| matches!(self.get(part), Type::Boxed(_)))
     }
 
     /// Whether values of a type have a part of type `time` or `duration`.
@@ -301,29 +294,33 @@ impl TypeTable {
         self.holds(id, &|part| part == TypeTable::TIME || part == TypeTable::DURATION)
     }
 
-    /// Whether a type or a part of it satisfies a test, which is asked for types without parts.
+    /// Whether a type or a part of it, at any depth, satisfies a test.
     pub fn holds(&self, id: TypeId, test: &dyn Fn(TypeId) -> bool) -> bool {
-        // A type that is a part twice is visited once: types may double from line to line.
+        self.find_part(id, test).is_some()
+    }
+
+    /// The first of a type and its parts, at any depth, that satisfies a test. Each is visited once: types may double
+    /// from line to line, or contain themselves after an error.
+    pub fn find_part(&self, id: TypeId, test: &dyn Fn(TypeId) -> bool) -> Option<TypeId> {
         let mut visited = FxHashSet::default();
         let mut worklist = vec![id];
         while let Some(id) = worklist.pop() {
             if !visited.insert(id) {
                 continue;
             }
+            if test(id) {
+                return Some(id);
+            }
             match self.get(id) {
                 Type::Array { element, .. } => worklist.push(*element),
                 Type::Record(id) | Type::Union(id) => {
-                    worklist.extend(self.aggregate(*id).parts.iter().filter_map(|(_, part)| *part));
+                    worklist.extend(self.aggregate(*id).parts.iter().rev().filter_map(|(_, part)| *part));
                 }
                 Type::Boxed(pool) => worklist.push(self.pool(*pool).content),
-                Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => {
-                    if test(id) {
-                        return true;
-                    }
-                }
+                Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => {}
             }
         }
-        false
+        None
     }
 
     /// The bytes of data that a value has at most: of numbers, `bool`, `bytes` and arrays of these.

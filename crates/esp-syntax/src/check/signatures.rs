@@ -6,7 +6,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::FnId;
 use crate::span::Span;
 use crate::types::{IntType, PoolId, Type, TypeId, TypeTable};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Resolves the types in every signature.
 pub(super) fn resolve(checker: &mut Checker) {
@@ -96,48 +96,22 @@ fn reject_repeated_value_names(checker: &mut Checker, item: &ast::Channel) {
 
 /// E0310: an enumeration, at any depth, that the environment could give a code without a case.
 fn reject_partial_enumeration(checker: &mut Checker, ty: TypeId, span: Span) {
-    let mut seen = FxHashSet::default();
-    let mut work = vec![ty];
-    while let Some(ty) = work.pop() {
-        if !seen.insert(ty) {
-            continue;
-        }
-        if let Some(enumeration) = checker.types.enumeration(ty).filter(|enumeration| !enumeration.is_total()) {
-            let (name, base) = (&enumeration.name, enumeration.base.name());
-            let message = format!("`{name}` has no case for other values of `{base}`, which may come from outside");
-            let help = format!("end it with `else other`, so that every other code is a case of `{name}`");
-            checker.report(Diagnostic::new(Code::E0310, span, message).help(help));
-            return;
-        }
-        match checker.types.get(ty) {
-            Type::Boxed(pool) => work.push(checker.types.pool(*pool).content),
-            Type::Array { element, .. } => work.push(*element),
-            Type::Record(id) | Type::Union(id) => {
-                work.extend(checker.types.aggregate(*id).parts.iter().filter_map(|(_, part)| *part));
-            }
-            Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => {}
-        }
-    }
+    let types = &checker.types;
+    let is_partial = |part| types.enumeration(part).is_some_and(|enumeration| !enumeration.is_total());
+    let Some(enumeration) = types.find_part(ty, &is_partial).and_then(|part| types.enumeration(part)) else { return };
+    let (name, base) = (&enumeration.name, enumeration.base.name());
+    let message = format!("`{name}` has no case for other values of `{base}`, which may come from outside");
+    let help = format!("end it with `else other`, so that every other code is a case of `{name}`");
+    checker.report(Diagnostic::new(Code::E0310, span, message).help(help));
 }
 
 /// The pool of a boxed part, at any depth. A type may contain itself here: it has been reported.
 fn inner_pool(types: &TypeTable, ty: TypeId) -> Option<PoolId> {
-    let mut seen = FxHashSet::default();
-    let mut work = vec![ty];
-    while let Some(ty) = work.pop() {
-        if !seen.insert(ty) {
-            continue;
-        }
-        match types.get(ty) {
-            Type::Boxed(pool) => return Some(*pool),
-            Type::Array { element, .. } => work.push(*element),
-            Type::Record(id) | Type::Union(id) => {
-                work.extend(types.aggregate(*id).parts.iter().rev().filter_map(|(_, part)| *part));
-            }
-            Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => {}
-        }
+    let boxed = types.find_part(ty, &|part| matches!(types.get(part), Type::Boxed(_)))?;
+    match types.get(boxed) {
+        Type::Boxed(pool) => Some(*pool),
+        _ => None,
     }
-    None
 }
 
 /// One channel has one boundary and one policy.

@@ -128,11 +128,11 @@ fn channel(node: NodeCursor) -> ast::Channel {
         };
         Some((attribute, child.span()))
     };
-    let values: Vec<_> = node.nodes().filter_map(channel_value).collect();
+    let (types, value_names) = node.nodes().filter_map(channel_value).unzip();
     ast::Channel {
         name: node.name(),
-        types: values.iter().map(|(ty, _)| ty.clone()).collect(),
-        value_names: values.into_iter().map(|(_, name)| name).collect(),
+        types,
+        value_names,
         attributes: node.nodes().filter(|n| n.kind() == SyntaxKind::ChannelAttribute).filter_map(attribute).exactly(),
         driver: node.node(SyntaxKind::ChannelDriver).and_then(bytes),
         span: node.span(),

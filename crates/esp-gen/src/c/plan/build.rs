@@ -133,14 +133,11 @@ fn plan_processes(numbering: &mut Numbering<'_>, options: &Options, own: &str, n
 fn message_members(channel: &Channel) -> Vec<String> {
     let mut names = Names::new();
     let mut members = vec![String::new(); channel.payload.len()];
-    let is_named = |index: &usize| channel.value_names.get(*index).is_some_and(Option::is_some);
+    let is_named = |index: &usize| channel.value_names[*index].is_some();
     // What the program names keeps its name.
     let (named, numbered): (Vec<usize>, Vec<usize>) = (0..members.len()).partition(is_named);
     for index in named.into_iter().chain(numbered) {
-        let wanted = match channel.value_names.get(index) {
-            Some(Some(name)) => member(name),
-            Some(None) | None => format!("v{index}"),
-        };
+        let wanted = channel.value_names[index].as_ref().map_or_else(|| format!("v{index}"), |name| member(name));
         members[index] = names.claim(&wanted);
     }
     members
