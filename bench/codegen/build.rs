@@ -1,8 +1,10 @@
 //! Writes the workload out: a straight line of a thousand operations, once as a table and for every contender as one
 //! call, statement or line per operation, so that its compiler sees a thousand different sites. Compiles what is in C
-//! and C++; the peers AsmJit and libtcc are packages of Debian.
+//! and C++, of the peers AsmJit and libtcc those that are installed.
 
 use std::fmt::Write;
+
+use quaject_bench_peers::{ASMJIT, TCC, configure};
 
 /// One operation of the straight line.
 #[derive(Clone, Copy)]
@@ -40,18 +42,29 @@ fn main() {
         .flag("-fPIE")
         .std("gnu11")
         .compile("ours");
-    cc::Build::new().file("src/peers/tcc.c").opt_level(2).compile("peer_tcc");
-    let asmjit = cc::Build::new()
-        .cpp(true)
-        .file("src/peers/asmjit.cpp")
-        .include(&folder)
-        .define("ASMJIT_STATIC", None)
-        .opt_level(2)
-        .std("c++17")
-        .try_compile("peer_asmjit");
-    asmjit.expect("the peers are packages: apt-get install libasmjit-dev libtcc-dev");
+    configure(&[&ASMJIT, &TCC]);
+    if TCC.is_installed() {
+        cc::Build::new().file("src/peers/tcc.c").opt_level(2).compile("peer_tcc");
+        link(&["static=tcc", "dylib=dl"]);
+    }
+    if ASMJIT.is_installed() {
+        cc::Build::new()
+            .cpp(true)
+            .compiler("g++")
+            .file("src/peers/asmjit.cpp")
+            .include(&folder)
+            .define("ASMJIT_STATIC", None)
+            .opt_level(2)
+            .std("c++17")
+            .compile("peer_asmjit");
+        link(&["static=asmjit", "dylib=stdc++", "dylib=rt"]);
+    }
+}
+
+/// Static libraries are found by rustc, which has no folders of its own for them.
+fn link(libraries: &[&str]) {
     println!("cargo::rustc-link-search=native=/usr/lib/x86_64-linux-gnu");
-    for library in ["static=asmjit", "static=tcc", "dylib=stdc++", "dylib=rt", "dylib=dl"] {
+    for library in libraries {
         println!("cargo::rustc-link-lib={library}");
     }
 }

@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use quaject_vcode::layers::temporary_allocator::TemporaryAllocator;
 use quaject_vcode::layers::peephole::Peephole;
+use quaject_vcode::layers::temporary_allocator::TemporaryAllocator;
 use quaject_vcode::{Asm, Core, Extension, Kind, Machine, Param, Region, Workspace, decode};
 
 /// The most operands of an expression, so that registers suffice on every machine.

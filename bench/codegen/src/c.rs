@@ -24,7 +24,7 @@ impl Function {
 }
 
 pub fn plus1(bytes: &mut [u8], function: &mut Function) -> usize {
-    // SAFETY: both memories are ours, and as long as it is told.
+    // SAFETY: both memories are ours, and as long as the given length.
     unsafe { c_plus1(bytes.as_mut_ptr(), bytes.len(), function.0.as_mut_ptr()) }
 }
 
@@ -34,7 +34,7 @@ pub fn paper_plus1(bytes: &mut [u8]) -> usize {
 }
 
 pub fn dot(bytes: &mut [u8], function: &mut Function) -> usize {
-    // SAFETY: both memories are ours, and as long as it is told.
+    // SAFETY: both memories are ours, and as long as the given length.
     unsafe { c_dot(bytes.as_mut_ptr(), bytes.len(), function.0.as_mut_ptr()) }
 }
 
@@ -44,12 +44,12 @@ pub fn paper_dot(bytes: &mut [u8]) -> usize {
 }
 
 pub fn constant(bytes: &mut [u8], function: &mut Function) -> usize {
-    // SAFETY: both memories are ours, and as long as it is told.
+    // SAFETY: both memories are ours, and as long as the given length.
     unsafe { c_constant(bytes.as_mut_ptr(), bytes.len(), function.0.as_mut_ptr()) }
 }
 
 pub fn run_time(bytes: &mut [u8], function: &mut Function) -> usize {
-    // SAFETY: the memories are ours, and as long as it is told.
+    // SAFETY: the memories are ours, and as long as the given length.
     unsafe { c_run_time(bytes.as_mut_ptr(), bytes.len(), function.0.as_mut_ptr(), c_registers()) }
 }
 

@@ -17,7 +17,11 @@ mod c;
 mod ours;
 mod peers;
 
-use peers::{asmjit, cranelift, dynasm, tcc};
+#[cfg(asmjit)]
+use peers::asmjit;
+#[cfg(tcc)]
+use peers::tcc;
+use peers::{cranelift, dynasm};
 use workload::{Kind, OPERATIONS, Shape};
 
 /// Something that writes the workload.
@@ -47,6 +51,7 @@ const VARIANTS: &[Variant] = &[
     foreign("alpha constant", Shape::Line),
     foreign("ppc64le constant", Shape::Line),
     ours("dynasm constant", Shape::Line),
+    #[cfg(asmjit)]
     ours("asmjit constant", Shape::Line),
     ours("x86_64 run_time", Shape::Line),
     ours("c run_time", Shape::Line),
@@ -65,7 +70,9 @@ const VARIANTS: &[Variant] = &[
     foreign("alpha table", Shape::Line),
     foreign("ppc64le table", Shape::Line),
     ours("dynasm table", Shape::Line),
+    #[cfg(asmjit)]
     ours("asmjit table", Shape::Line),
+    #[cfg(tcc)]
     ours("tcc text", Shape::Line),
     ours("cranelift single_pass", Shape::Line),
     ours("cranelift speed", Shape::Line),
@@ -79,7 +86,9 @@ const VARIANTS: &[Variant] = &[
     ours("c plus1", Shape::Plus1),
     ours("c paper_plus1", Shape::Plus1),
     ours("dynasm plus1", Shape::Plus1),
+    #[cfg(asmjit)]
     ours("asmjit plus1", Shape::Plus1),
+    #[cfg(tcc)]
     ours("tcc plus1", Shape::Plus1),
     ours("cranelift single_pass plus1", Shape::Plus1),
     ours("cranelift speed plus1", Shape::Plus1),
@@ -93,7 +102,9 @@ const VARIANTS: &[Variant] = &[
     ours("c dot", Shape::Dot),
     ours("c paper_dot", Shape::Dot),
     ours("dynasm dot", Shape::Dot),
+    #[cfg(asmjit)]
     ours("asmjit dot", Shape::Dot),
+    #[cfg(tcc)]
     ours("tcc dot", Shape::Dot),
     ours("cranelift single_pass dot", Shape::Dot),
     ours("cranelift speed dot", Shape::Dot),
@@ -176,12 +187,19 @@ fn run_peer(variant: &str, times: u64, bytes: &mut [u8]) -> Option<usize> {
         "dynasm table" => repeat_with(Box::new(dynasm::table)),
         "dynasm plus1" => repeat_with(Box::new(dynasm::plus1)),
         "dynasm dot" => repeat_with(Box::new(dynasm::dot)),
+        #[cfg(asmjit)]
         "asmjit constant" => repeat_with(Box::new(asmjit::constant)),
+        #[cfg(asmjit)]
         "asmjit table" => repeat_with(Box::new(asmjit::table())),
+        #[cfg(asmjit)]
         "asmjit plus1" => repeat_with(Box::new(asmjit::plus1)),
+        #[cfg(asmjit)]
         "asmjit dot" => repeat_with(Box::new(asmjit::dot)),
+        #[cfg(tcc)]
         "tcc text" => repeat_with(Box::new(tcc::table())),
+        #[cfg(tcc)]
         "tcc plus1" => repeat_with(Box::new(tcc::plus1())),
+        #[cfg(tcc)]
         "tcc dot" => repeat_with(Box::new(tcc::dot())),
         _ => None,
     }
@@ -328,6 +346,7 @@ fn main() -> ExitCode {
         let done = times.parse().ok().and_then(|times| run(variant, times, bytes));
         return if done.is_some() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     }
+    print!("{}", include_str!(concat!(env!("OUT_DIR"), "/left_out.txt")));
     let wanted = arguments.first().map_or("", String::as_str);
     let variants: Vec<&Variant> = VARIANTS.iter().filter(|variant| variant.name.contains(wanted)).collect();
     for variant in &variants {

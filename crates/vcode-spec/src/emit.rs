@@ -324,12 +324,12 @@ pub(crate) fn insn_bytes(insn: &Insn) -> u32 {
         Encoding::Bytes(tokens) => tokens
             .iter()
             .map(|token| match token {
-                Token::Byte(_) | Token::Rex { .. } | Token::Plus { .. } => 1,
+                Token::Byte(_) | Token::Rex { .. } | Token::ShortRex | Token::Plus { .. } => 1,
                 Token::Vex { prefix: Prefix::Vex, .. } => 3,
                 Token::Vex { prefix: Prefix::Evex, .. } => 4,
                 Token::ModRm { rm, .. } => match rm {
                     Rm::Register(_) | Rm::Digit(_) => 1,
-                    Rm::Offset(..) => 6,
+                    Rm::Offset(..) | Rm::AnyBase(..) | Rm::Absolute(_) | Rm::Scaled(..) => 6,
                     Rm::Index { offset: None, .. } => 3,
                     Rm::Index { offset: Some(_), .. } => 6,
                     Rm::Label(_) => 5,

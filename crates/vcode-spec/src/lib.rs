@@ -6,8 +6,8 @@
 //!                                  │
 //!                                emit (decision tree of a row, printed in Rust or C)
 //!                                  │
-//!            print_rust, print_c, print_c_layers, print_vectors, print_layers, print_peephole, print_tables,
-//!            print_tests, print_docs
+//!            print_rust, print_system, print_c, print_c_layers, print_vectors, print_layers, print_peephole,
+//!            print_tables, print_tests, print_docs
 //! ```
 //!
 //! The printers for Rust and C share [`emit`], so an instruction cannot differ between the two. Functions, frames and
@@ -30,6 +30,7 @@ mod print_extension;
 mod print_layers;
 mod print_peephole;
 mod print_rust;
+mod print_system;
 mod print_tables;
 mod print_tests;
 mod print_vectors;
@@ -137,6 +138,20 @@ pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
         files.push(Generated {
             path: format!("crates/vcode/include/quaject/vcode/generated/vectors/{}.h", machine.name),
             text: print_vectors::c(&ops, machine)?,
+        });
+    }
+    for machine in machines.iter().filter(|machine| machine.system().next().is_some()) {
+        files.push(Generated {
+            path: format!("crates/vcode/src/generated/{}_system.rs", machine.name),
+            text: print_system::emitters(machine),
+        });
+        files.push(Generated {
+            path: format!("tests/machines/src/generated/{}_system.rs", machine.name),
+            text: print_system::list(machine),
+        });
+        files.push(Generated {
+            path: format!("docs/vcode-system-{}.md", machine.name),
+            text: print_system::page(machine),
         });
     }
     files.push(Generated {

@@ -133,6 +133,8 @@ pub enum Token {
         /// With W.
         wide: bool,
     },
+    /// A REX prefix without W, only where a register needs one. In the system layer only.
+    ShortRex,
     /// An opcode with a register in its low bits.
     Plus {
         /// The opcode.
@@ -156,6 +158,19 @@ pub enum Token {
         /// The operand.
         operand: usize,
     },
+}
+
+impl Token {
+    /// Whether only the emitters of the system layer print it.
+    pub(crate) fn is_system(&self) -> bool {
+        match self {
+            Token::ShortRex => true,
+            Token::ModRm { rm, .. } => matches!(rm, Rm::AnyBase(..) | Rm::Absolute(_) | Rm::Scaled(..)),
+            Token::Byte(_) | Token::Vex { .. } | Token::Rex { .. } | Token::Plus { .. } | Token::Immediate { .. } => {
+                false
+            }
+        }
+    }
 }
 
 /// A prefix that holds registers.
@@ -196,6 +211,12 @@ pub enum Rm {
         /// The displacement, if there is one.
         offset: Option<usize>,
     },
+    /// Any base, rsp and r12 too, and the shortest displacement. In the system layer only.
+    AnyBase(usize, usize),
+    /// A displacement alone. In the system layer only.
+    Absolute(usize),
+    /// An index times eight, and a displacement. In the system layer only.
+    Scaled(usize, usize),
     /// A label relative to the instruction pointer.
     Label(usize),
 }
@@ -222,6 +243,19 @@ pub struct Insn {
     pub operands: Vec<Operand>,
     /// Operand text for the assembler.
     pub text: Vec<Segment>,
+    /// The letters of the operands of a byte encoding.
+    pub letters: Vec<char>,
+    /// Whether it is for rows, or has an emitter of its own.
+    pub layer: InsnLayer,
+}
+
+/// What a machine instruction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InsnLayer {
+    /// Rows consist of it.
+    Rows,
+    /// It has an emitter of its own, and no row names it.
+    System,
 }
 
 /// A register operand of a row.
@@ -383,8 +417,10 @@ pub struct Machine {
     pub features: Vec<String>,
     /// Widths of vectors in bits, with the features that they require.
     pub widths: Vec<(u32, Vec<String>)>,
-    /// Machine instructions.
+    /// Machine instructions, those of the system layer last.
     pub insns: Vec<Insn>,
+    /// The layer of the instructions that are read next.
+    pub layer: InsnLayer,
     /// The mapping.
     pub rows: Vec<Row>,
     /// Portable rows of extensions, for instructions without a row of the machine.
@@ -428,6 +464,11 @@ impl Machine {
             .iter()
             .map(|(bits, needs)| (*bits, bit(&format!("v{bits}")), needs.iter().map(|name| bit(name)).sum()))
             .collect()
+    }
+
+    /// The instructions of the system layer.
+    pub fn system(&self) -> impl Iterator<Item = &Insn> {
+        self.insns.iter().filter(|insn| insn.layer == InsnLayer::System)
     }
 
     /// The row of an operation.

@@ -87,6 +87,7 @@ fn token(token: &Token) -> String {
         Token::Byte(byte) => format!("Token::Byte(0x{byte:02x})"),
         Token::Vex { bytes, prefix } => format!("Token::Vex {{ bytes: {bytes:?}, prefix: Prefix::{prefix:?} }}"),
         Token::Rex { wide } => format!("Token::Rex(0x{:02x})", if *wide { 0x48 } else { 0x40 }),
+        Token::ShortRex => "Token::ShortRex".to_string(),
         Token::Plus { opcode, register } => format!("Token::Plus {{ opcode: 0x{opcode:02x}, register: {register} }}"),
         Token::ModRm { reg, second, rm } => {
             let reg = match reg {
@@ -104,6 +105,9 @@ fn rm(rm: &Rm) -> String {
         Rm::Register(operand) => format!("Rm::Register({operand})"),
         Rm::Digit(digit) => format!("Rm::Digit({digit})"),
         Rm::Offset(base, offset) => format!("Rm::Offset({base}, {offset})"),
+        Rm::AnyBase(base, offset) => format!("Rm::AnyBase({base}, {offset})"),
+        Rm::Absolute(offset) => format!("Rm::Absolute({offset})"),
+        Rm::Scaled(index, offset) => format!("Rm::Scaled({index}, {offset})"),
         Rm::Index { base, index, scale, offset: None } => format!("Rm::Index({base}, {index}, {scale})"),
         Rm::Index { base, index, scale, offset: Some(offset) } => {
             format!("Rm::IndexOffset({base}, {index}, {scale}, {offset})")

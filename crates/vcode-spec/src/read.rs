@@ -171,6 +171,7 @@ impl<'a> Reader<'a> {
                 features: Vec::new(),
                 widths: Vec::new(),
                 insns: Vec::new(),
+                layer: InsnLayer::Rows,
                 rows: Vec::new(),
                 portable_rows: Vec::new(),
             },
@@ -205,6 +206,13 @@ impl<'a> Reader<'a> {
             "fargs" => self.machine.fargs = self.registers(rest, Class::Float)?,
             "special" => self.special(rest)?,
             "vector" => self.vector(rest)?,
+            "layer" => {
+                self.machine.layer = match (rest, self.machine.code) {
+                    ("system", Code::Bytes) => InsnLayer::System,
+                    ("system", Code::Word { .. }) => return Err("the system layer is for code of bytes".into()),
+                    (other, _) => return Err(format!("no layer `{other}` of machine instructions")),
+                }
+            }
             "features" => self.machine.features.extend(rest.split_whitespace().map(str::to_string)),
             "field" => self.field(rest)?,
             "def" => self.def(rest)?,
@@ -362,16 +370,25 @@ impl<'a> Reader<'a> {
         if self.machine.insns.iter().any(|insn| insn.name == name) {
             return Err(format!("`{name}` is defined twice"));
         }
-        let (encoding, operands, text) = match self.machine.code {
-            Code::Word { .. } => self.word_insn(rest.trim())?,
+        let (encoding, operands, text, letters) = match self.machine.code {
+            Code::Word { .. } => {
+                let (encoding, operands, text) = self.word_insn(rest.trim())?;
+                (encoding, operands, text, Vec::new())
+            }
             Code::Bytes => byte_insn(&self.machine.sets, rest.trim())?,
         };
+        let short = matches!(&encoding, Encoding::Bytes(tokens) if tokens.iter().any(Token::is_system));
+        if short && self.machine.layer != InsnLayer::System {
+            return Err(format!("`{name}` has `r`, `m[s+i]`, `[i]` or `[t*8+i]`, which are for the system layer"));
+        }
         self.machine.insns.push(Insn {
             name: name.into(),
             mnemonic: mnemonic.replace('~', " "),
             encoding,
             operands,
             text,
+            letters,
+            layer: self.machine.layer,
         });
         Ok(())
     }
@@ -483,6 +500,9 @@ impl<'a> Reader<'a> {
             .iter()
             .position(|insn| insn.name == name)
             .ok_or_else(|| format!("no `insn {name}` above this line"))?;
+        if self.machine.insns[insn].layer == InsnLayer::System {
+            return Err(format!("`{name}` has an emitter of its own: rows name instructions above `layer system`"));
+        }
         let operands = &self.machine.insns[insn].operands;
         if operands.len() != args.len() {
             return Err(format!("`{name}` has {} operands, {} are given", operands.len(), args.len()));

@@ -43,6 +43,8 @@ fn invalid_lines_are_rejected_with_a_location() {
     check("insn sub 40000fb3 d,s,t", "toy.spec:12: field `d` overlaps other bits");
     check("field j s12 31:25", "toy.spec:12: `s12` has 12 bits but 7 places");
     check("field j x12 31:20", "toy.spec:12: no field kind `x`");
+    check("layer system", "toy.spec:12: the system layer is for code of bytes");
+    check("layer other", "toy.spec:12: no layer `other` of machine instructions");
     check(
         "add {i,l} {add,sub,mul} d,s,t",
         "toy.spec:12: groups in `{}` of one line must have the same number of members: 2 and 3",
@@ -68,5 +70,25 @@ fn the_return_address_has_one_location() {
     check(
         &format!("special link=r31\n{link}\n{unlink}"),
         "toy.spec:0: the return address is in a register: `link=` or rows, not both",
+    );
+}
+
+#[test]
+fn rows_and_the_system_layer_are_apart() {
+    let check = |lines: &str, expected: &str| {
+        let portable = Source { name: "portable.spec".into(), text: PORTABLE.into() };
+        let head = "machine toy\ncode bytes little\nnames q int r0..r15\nnames x float x0..x15\n";
+        let toy = Source { name: "toy.spec".into(), text: format!("{head}{lines}") };
+        let error =
+            read_all(&Sources { portable: vec![portable], machines: vec![vec![toy]] }).expect_err("it is wrong");
+        assert_eq!(error.to_string(), expected, "for `{lines}`");
+    };
+    check(
+        "layer system\ninsn neg r f7 /3,d = q.d\nmov i neg d",
+        "toy.spec:7: `neg` has an emitter of its own: rows name instructions above `layer system`",
+    );
+    check(
+        "insn neg r f7 /3,d = q.d",
+        "toy.spec:5: `neg` has `r`, `m[s+i]`, `[i]` or `[t*8+i]`, which are for the system layer",
     );
 }

@@ -2,6 +2,7 @@
 
 use crate::asm::Asm;
 use crate::error::Error;
+use crate::kind::Kind;
 use crate::machine::Machine;
 use crate::registers::{Class, Register};
 
@@ -15,8 +16,10 @@ impl<M: Machine> Asm<'_, M> {
         let f = &mut *self.f;
         let convention = f.convention;
         let surviving = || convention.surviving(&convention.int, &M::INT);
-        let taken =
-            f.int.allocate(&convention.int, class, f.leaf, M::RESULT.number(), surviving).ok_or(Error::Registers)?;
+        let taken = f
+            .int
+            .allocate(&convention.int, class, f.kind != Kind::Calls, M::RESULT.number(), surviving)
+            .ok_or(Error::Registers)?;
         if taken.saved_around_calls {
             self.caller_save_area();
         }
@@ -33,7 +36,10 @@ impl<M: Machine> Asm<'_, M> {
         let convention = f.convention;
         let surviving = || convention.surviving(&convention.float, &M::FLOAT);
         let result = M::FLOAT_RESULT.number();
-        let taken = f.float.allocate(&convention.float, class, f.leaf, result, surviving).ok_or(Error::Registers)?;
+        let taken = f
+            .float
+            .allocate(&convention.float, class, f.kind != Kind::Calls, result, surviving)
+            .ok_or(Error::Registers)?;
         if taken.saved_around_calls {
             self.caller_save_area();
         }

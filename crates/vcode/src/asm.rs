@@ -18,6 +18,7 @@ use crate::architecture::Architecture;
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::features::Features;
+use crate::kind::Kind;
 use crate::registers::RegisterState;
 
 /// Memory that a function is written to: writable at one address, executable at the same or another.
@@ -195,7 +196,7 @@ pub(crate) struct FunctionState {
     pub(crate) features: Features,
     /// Whether `end` must take the general path: the function has locals, constants, or an error.
     pub(crate) needs_general_path: bool,
-    pub(crate) leaf: bool,
+    pub(crate) kind: Kind,
     /// Whether there are tail calls, and finally the offset of their epilogue.
     pub(crate) tail: Option<u32>,
     pub(crate) calls: bool,
@@ -278,7 +279,7 @@ impl<'a> Tables<'a> {
             error: None,
             features: Features::NONE,
             needs_general_path: convention.scratch == Scratch::Preserved,
-            leaf: true,
+            kind: Kind::Leaf,
             tail: None,
             calls: false,
             incoming: false,
@@ -403,7 +404,8 @@ fn patch_here<M: Architecture>(start: *mut u8, site: u32, kind: u8, target: u32)
     let bytes = start.wrapping_add(site as usize).cast::<[u8; 4]>();
     // SAFETY: sites are addresses of words that were stored in this region, so these four bytes are inside it.
     let word = unsafe { &mut *bytes };
-    M::patch(kind, word, i64::from(target) - i64::from(site))
+    // A label outside of the region may lie before it.
+    M::patch(kind, word, i64::from(target as i32) - i64::from(site))
 }
 
 impl<'a, M: Architecture> Asm<'a, M> {
@@ -496,7 +498,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
     /// The address at which a bound label will be executed.
     pub fn address(&self, label: Label) -> Option<usize> {
         let at = self.f.labels.get(label.0).filter(|at| *at != UNBOUND)?;
-        Some(self.f.execute.wrapping_add(at as usize))
+        Some(self.f.execute.wrapping_add_signed(at as i32 as isize))
     }
 
     /// Bytes of code so far.
@@ -629,7 +631,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
     /// Records that the function makes calls.
     #[inline]
     pub(crate) fn note_call(&mut self) {
-        if self.f.leaf {
+        if self.f.kind != Kind::Calls {
             self.f.fail(Error::CallInLeaf);
         }
         if !self.f.calls {

@@ -27,9 +27,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::asm::{Asm, Code};
 use crate::features::Features;
-use crate::frame::{Kind, Param};
+use crate::frame::Param;
 use crate::generated::core::{Core, Extension};
 use crate::instruction::Instruction;
+use crate::kind::Kind;
 use crate::layers::peephole::Peephole;
 use crate::layers::strength::Integer;
 use crate::layers::virtual_registers::Virtual;

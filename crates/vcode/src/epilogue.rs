@@ -9,6 +9,7 @@ use crate::asm::{Asm, Code, Fixup, FunctionState, Label};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::frame::{SPECIAL_REGISTER_BYTES, prologue_room};
+use crate::kind::Kind;
 use crate::machine::Machine;
 use crate::registers::{Register, Set};
 
@@ -51,13 +52,16 @@ impl<M: Machine> Asm<'_, M> {
     }
 
     /// Whether the function needs a prologue and an epilogue.
-    fn is_framed(&self) -> bool {
-        let f = &*self.f;
-        f.int.touched | f.float.touched != 0
-            || f.calls
-            || f.incoming
-            || f.locals != 0
-            || f.convention.scratch == Scratch::Preserved
+    fn is_framed(&mut self) -> bool {
+        let f = &mut *self.f;
+        let on_stack = f.incoming || f.locals != 0 || f.convention.scratch == Scratch::Preserved;
+        if f.kind == Kind::Naked {
+            if on_stack {
+                f.fail(Error::Naked);
+            }
+            return false;
+        }
+        f.int.touched | f.float.touched != 0 || f.calls || on_stack
     }
 
     /// Whether the last instruction is a jump to the epilogue, and no label is bound after it.
@@ -87,7 +91,8 @@ impl<M: Machine> Asm<'_, M> {
         let framed = self.is_framed();
         let ip = self.f.at(self.cursor.ip);
         // A jump to the epilogue right before the epilogue is redundant.
-        if self.ends_in_jump(ip) {
+        let ends_in_jump = self.ends_in_jump(ip);
+        if ends_in_jump {
             self.f.fixups.pop();
             self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
         }
@@ -103,14 +108,15 @@ impl<M: Machine> Asm<'_, M> {
         let entry = if framed {
             self.frame()
         } else {
-            if !ends_in_return {
+            let naked = self.f.kind == Kind::Naked;
+            if !ends_in_return && (ends_in_jump || !naked) {
                 M::return_(self);
                 if M::DELAY_SLOTS {
                     M::nop(self);
                 }
             }
             self.tail_epilogue(0);
-            prologue_room::<M>(self.f.convention) as u32
+            if naked { 0 } else { prologue_room::<M>(self.f.convention) as u32 }
         };
         let end = self.f.at(self.cursor.ip);
         if self.f.constants.len() | self.f.fixups.len() != 0 {
@@ -256,6 +262,7 @@ impl<M: Machine> Asm<'_, M> {
         let size = if framed { above.next_multiple_of(16) - M::MISALIGNED } else { 0 };
 
         let special_area = i64::from(M::BIAS + M::BOTTOM + self.save_area()) - 8 - i64::from(SPECIAL_REGISTER_BYTES);
+        self.link(Asm::restore_slot);
         if interrupt && M::CLOBBERS_SPECIAL_REGISTERS {
             M::restore_special(self, special_area);
         }
@@ -278,9 +285,16 @@ impl<M: Machine> Asm<'_, M> {
         if size != 0 {
             M::enter(self, i64::from(size));
         }
+        if !interrupt {
+            self.link(Asm::save_slot);
+        }
         self.each_saved(Asm::save_slot);
-        if interrupt && M::CLOBBERS_SPECIAL_REGISTERS {
-            M::save_special(self, special_area);
+        if interrupt {
+            if M::CLOBBERS_SPECIAL_REGISTERS {
+                M::save_special(self, special_area);
+            }
+            // On Power it goes through a special register, which has to be saved before.
+            self.link(Asm::save_slot);
         }
         // Last: entering a large frame uses the scratch register.
         if self.f.incoming {
@@ -310,6 +324,7 @@ impl<M: Machine> Asm<'_, M> {
         }
         self.f.tail = Some(self.f.at(self.cursor.ip));
         if size != 0 {
+            self.link(Asm::restore_slot);
             self.each_saved(Asm::restore_slot);
             M::leave(self, i64::from(size));
         }
@@ -333,13 +348,17 @@ impl<M: Machine> Asm<'_, M> {
         }
     }
 
-    /// Visits every register that the frame preserves, with its slot.
+    /// Visits the link register, if the frame preserves it, with its slot.
+    fn link(&mut self, visit: fn(&mut Self, Saved<M>, i32)) {
+        if M::HAS_LINK_REGISTER && self.f.calls {
+            visit(self, Saved::Link, (M::BIAS + M::BOTTOM) as i32);
+        }
+    }
+
+    /// Visits every other register that the frame preserves, with its slot.
     fn each_saved(&mut self, visit: fn(&mut Self, Saved<M>, i32)) {
         let convention = self.f.convention;
         let link = (M::BIAS + M::BOTTOM) as i32;
-        if M::HAS_LINK_REGISTER && self.f.calls {
-            visit(self, Saved::Link, link);
-        }
         // `touched` is a set by position: first the temporaries, then the callee-saved registers, which have a slot
         // each.
         let ints = link + 8;

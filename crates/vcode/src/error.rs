@@ -23,7 +23,7 @@ pub enum Error {
     BranchRange,
     /// An immediate does not fit the type of the instruction.
     Immediate,
-    /// A leaf function contains a call.
+    /// A leaf function or a naked routine contains a call.
     CallInLeaf,
     /// The registers of this class are all taken.
     Registers,
@@ -41,6 +41,9 @@ pub enum Error {
     Arguments,
     /// The frame is too large.
     Frame,
+    /// A naked routine needs a frame: for a variable or a parameter on the stack, or because its convention preserves
+    /// scratch registers.
+    Naked,
     /// The processor that the function is written for lacks this instruction.
     Feature,
     /// The operating system refused memory.
@@ -60,7 +63,7 @@ impl fmt::Display for Error {
             Error::BoundTwice => "a label was bound twice",
             Error::BranchRange => "a label is further away than a branch of this machine reaches",
             Error::Immediate => "an immediate does not fit the type of the instruction",
-            Error::CallInLeaf => "a leaf function contains a call",
+            Error::CallInLeaf => "a leaf function or a naked routine contains a call",
             Error::Registers => "the registers of this class are all taken",
             Error::RegisterTaken => "a register was claimed that is taken or not available",
             Error::Signature => "the signature is malformed",
@@ -74,6 +77,9 @@ impl fmt::Display for Error {
             Error::Procedure => "a label that `jal` calls is not bound by `procedure`",
             Error::Arguments => "the arguments differ from the signature",
             Error::Frame => "the frame is too large",
+            Error::Naked => {
+                "a naked routine has no frame: keep variables in registers, pass parameters in registers, or choose another kind"
+            }
             Error::Feature => "the processor lacks this instruction",
             Error::Memory => "the operating system refused memory",
             Error::NoCodeMemory => "no code memory on this system",

@@ -21,18 +21,10 @@ use crate::abi::{Convention, Counters, Place, Places, Scratch};
 use crate::asm::{Asm, Fixup, Region, Tables, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
+use crate::kind::Kind;
 use crate::machine::Machine;
 use crate::registers::{Class, Register};
 use crate::signature::{Signature, Type};
-
-/// Whether a function calls others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// It does not: parameters stay in their registers, all registers are persistent, a call is an error.
-    Leaf,
-    /// It may: parameters are moved to registers that survive calls.
-    Calls,
-}
 
 /// Where a parameter is.
 #[derive(Debug, Clone, Copy)]
@@ -161,14 +153,17 @@ impl<'a, M: Machine> Asm<'a, M> {
         kind: Kind,
         convention: &'static Convention,
     ) -> Result<Self, Error> {
-        let prologue = prologue_room::<M>(convention);
+        let prologue = match kind {
+            Kind::Naked => 0,
+            Kind::Leaf | Kind::Calls => prologue_room::<M>(convention),
+        };
         // Too short, or longer than memory is.
         if region.length.wrapping_sub(prologue + MIN_BODY + SLACK) > isize::MAX as usize {
             return Err(Error::Overflow);
         }
         let small = region.length - SLACK < M::SHORT_BRANCH_RANGE as usize;
         let f = tables.open(&region, convention);
-        f.leaf = matches!(kind, Kind::Leaf);
+        f.kind = kind;
         f.int.free = convention.int.all;
         f.float.free = convention.float.all;
         f.needs_general_path |= prologue != M::PROLOGUE;
@@ -228,7 +223,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             }
             Signature::Variadic { .. } => return Err(Error::Signature),
         }
-        if arrivals.elsewhere || !self.f.leaf {
+        if arrivals.elsewhere || self.f.kind == Kind::Calls {
             return self.move_parameters(signature, params);
         }
         Ok(())
@@ -279,7 +274,10 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline(never)]
     fn move_parameters(&mut self, signature: Signature<'_>, params: &mut [Param<M>]) -> Result<(), Error> {
         let convention = self.f.convention;
-        let class = if self.f.leaf { Class::Temporary } else { Class::Persistent };
+        let class = match self.f.kind {
+            Kind::Leaf | Kind::Naked => Class::Temporary,
+            Kind::Calls => Class::Persistent,
+        };
         // Registers first: they are then free for parameters that arrive on the stack.
         let mut counters = Counters::default();
         for (ty, param) in signature.types().zip(params.iter_mut()) {

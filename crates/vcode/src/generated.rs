@@ -24,4 +24,6 @@ pub(crate) mod sparc64_table;
 pub(crate) mod virtual_registers;
 /// x86-64.
 pub mod x86_64;
+#[cfg(feature = "system")]
+pub(crate) mod x86_64_system;
 pub(crate) mod x86_64_table;

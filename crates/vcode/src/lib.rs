@@ -32,6 +32,7 @@ mod detect;
 mod epilogue;
 mod error;
 mod extension;
+mod external;
 mod features;
 #[cfg(all(feature = "std", not(target_os = "none")))]
 pub mod fork;
@@ -39,13 +40,18 @@ mod frame;
 #[rustfmt::skip]
 mod generated;
 mod instruction;
+mod kind;
 pub mod layers;
 mod machine;
 #[cfg(all(feature = "std", not(target_os = "none")))]
 mod memory;
+#[cfg(feature = "system")]
+mod pack;
 pub mod patch;
 mod registers;
 mod signature;
+#[cfg(feature = "system")]
+pub mod system;
 #[cfg(all(feature = "std", not(target_os = "none")))]
 pub mod text;
 mod vector;
@@ -56,10 +62,11 @@ pub use asm::{Asm, Code, Label, Region, Workspace};
 pub use call::{Argument, Target};
 pub use error::Error;
 pub use features::Features;
-pub use frame::{Kind, Local, Param};
+pub use frame::{Local, Param};
 pub use generated::core::{Core, Extension, Vectors};
 pub use generated::{aarch64, alpha, mips, ppc64le, riscv64, sparc64, x86_64};
 pub use instruction::{Access, Family, Instruction, OperandKind, Value};
+pub use kind::Kind;
 pub use machine::Machine;
 #[cfg(all(feature = "std", not(target_os = "none")))]
 pub use memory::{Installed, Memory};

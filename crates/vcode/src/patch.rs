@@ -154,7 +154,7 @@ where
 
     /// The offset of a bound label in the region; `offset - code.offset` is its distance from `code.entry`.
     pub fn label_offset(&self, label: Label) -> Option<usize> {
-        Some(self.address(label)? - self.f.execute)
+        Some(self.address(label)?.wrapping_sub(self.f.execute))
     }
 }
 

@@ -1,8 +1,9 @@
-//! Exceptions and backtraces go through generated code, on every machine for which `debug::call_frames` says how.
+//! Exceptions and backtraces go through generated code, on every machine.
 #![cfg(target_os = "linux")]
 
 use std::process::Command;
 
+use quaject_test_support::HANG_TIMEOUT;
 use quaject_vcode::debug::{FunctionInfo, call_frames, prologue_bytes};
 use quaject_vcode::{Argument, Asm, Class, Core, Kind, Machine, Param, Region, Target, Type, Workspace};
 
@@ -45,24 +46,47 @@ where
         sources: &["generated"],
         lines: &[],
     };
-    let frames = call_frames::<M>(&described).expect("it is known how frames of the machine are unwound");
+    let frames = call_frames::<M>(&described);
     (bytes, code.offset, frames)
 }
 
-fn unwinds<M: Machine>(compilers: &[&'static str], emulator: Option<&'static str>)
+/// The machines whose tests have a compiler of C++, and those that have one of C only.
+enum Language {
+    Cpp,
+    C,
+}
+
+/// Where programs are executed.
+enum Runner {
+    Here,
+    /// By an emulator, statically linked.
+    Emulator(&'static str),
+    /// By an emulator, with the libraries in a folder: the unwinder of statically linked programs crashes.
+    EmulatorWithLibraries(&'static str, &'static str),
+}
+
+fn unwinds<M: Machine>(language: Language, compilers: &[&'static str], runner: Runner)
 where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
     let Some(compiler) = quaject_test_support::tool(compilers) else { return };
-    if emulator.is_some_and(|emulator| quaject_test_support::tool(&[emulator]).is_none()) {
+    let (linking, words) = match runner {
+        Runner::Here => ("-static", Vec::new()),
+        Runner::Emulator(emulator) => ("-static", vec![emulator]),
+        Runner::EmulatorWithLibraries(emulator, folder) => ("-no-pie", vec![emulator, "-L", folder]),
+    };
+    if words.first().is_some_and(|emulator| quaject_test_support::tool(&[*emulator]).is_none()) {
         return;
     }
     let folder = std::env::temp_dir().join(format!("vcode-unwind-{}-{}", M::NAME, std::process::id()));
     std::fs::create_dir_all(&folder).expect("the folder for temporary files is writable");
     let program = folder.join("unwind");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/unwind.cpp");
+    let source = match language {
+        Language::Cpp => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/unwind.cpp"),
+        Language::C => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/unwind.c"),
+    };
     let built = Command::new(compiler)
-        .args(["-O2", "-static", "-o"])
+        .args(["-O2", "-fexceptions", linking, "-o"])
         .arg(&program)
         .arg(source)
         .output()
@@ -74,14 +98,8 @@ where
         let (code_path, frames_path) = (folder.join("code"), folder.join("frames"));
         std::fs::write(&code_path, code).expect("the folder is writable");
         std::fs::write(&frames_path, frames).expect("the folder is writable");
-        let mut command = emulator.map_or_else(
-            || Command::new(&program),
-            |emulator| {
-                let mut command = Command::new(emulator);
-                command.arg(&program);
-                command
-            },
-        );
+        let mut command = Command::new("timeout");
+        command.arg(HANG_TIMEOUT.as_secs().to_string()).args(&words).arg(&program);
         command.arg(&code_path).arg(&frames_path).args([entry.to_string(), ADDRESS.to_string()]);
         let output = command.output().expect("the program starts");
         assert!(
@@ -99,21 +117,60 @@ where
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn exceptions_go_through_code_of_x86_64() {
-    unwinds::<quaject_vcode::x86_64::X86_64>(&["g++", "g++-12"], None);
+    unwinds::<quaject_vcode::x86_64::X86_64>(Language::Cpp, &["g++", "g++-12"], Runner::Here);
+    unwinds::<quaject_vcode::x86_64::X86_64>(Language::C, &["gcc", "gcc-12"], Runner::Here);
 }
 
 #[test]
 fn exceptions_go_through_code_of_aarch64() {
     unwinds::<quaject_vcode::aarch64::Aarch64>(
+        Language::Cpp,
         &["aarch64-linux-gnu-g++", "aarch64-linux-gnu-g++-12"],
-        Some("qemu-aarch64"),
+        Runner::Emulator("qemu-aarch64"),
     );
 }
 
 #[test]
 fn exceptions_go_through_code_of_riscv64() {
     unwinds::<quaject_vcode::riscv64::Riscv64>(
+        Language::Cpp,
         &["riscv64-linux-gnu-g++", "riscv64-linux-gnu-g++-12"],
-        Some("qemu-riscv64"),
+        Runner::Emulator("qemu-riscv64"),
+    );
+}
+
+#[test]
+fn cleanups_run_above_code_of_mips() {
+    unwinds::<quaject_vcode::mips::Mips>(
+        Language::C,
+        &["mips-linux-gnu-gcc", "mips-linux-gnu-gcc-12"],
+        Runner::Emulator("qemu-mips"),
+    );
+}
+
+#[test]
+fn cleanups_run_above_code_of_sparc64() {
+    unwinds::<quaject_vcode::sparc64::Sparc64>(
+        Language::C,
+        &["sparc64-linux-gnu-gcc", "sparc64-linux-gnu-gcc-12"],
+        Runner::Emulator("qemu-sparc64"),
+    );
+}
+
+#[test]
+fn cleanups_run_above_code_of_alpha() {
+    unwinds::<quaject_vcode::alpha::Alpha>(
+        Language::C,
+        &["alpha-linux-gnu-gcc", "alpha-linux-gnu-gcc-12"],
+        Runner::EmulatorWithLibraries("qemu-alpha", "/usr/alpha-linux-gnu"),
+    );
+}
+
+#[test]
+fn cleanups_run_above_code_of_ppc64le() {
+    unwinds::<quaject_vcode::ppc64le::Ppc64le>(
+        Language::C,
+        &["powerpc64le-linux-gnu-gcc", "powerpc64le-linux-gnu-gcc-12"],
+        Runner::Emulator("qemu-ppc64le"),
     );
 }

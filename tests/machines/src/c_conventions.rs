@@ -202,7 +202,7 @@ fn call<M: Machine>(
     let target = Target::Address(0x1234_5678);
     let (result, name) = match kind {
         Kind::Calls => (asm.call(&signature[..], target, &arguments), "call"),
-        Kind::Leaf => (asm.tail_call(&signature[..], target, &arguments), "tail_call"),
+        Kind::Leaf | Kind::Naked => (asm.tail_call(&signature[..], target, &arguments), "tail_call"),
     };
     // Errors of calls stick in C.
     *refused = refused.or(result.err());

@@ -36,14 +36,14 @@ pub fn add<M: Machine>(batch: &mut Batch<'_>, symbol: &impl Fn(&str) -> u64)
 where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    add_handler::<M>(batch, symbol("outlives"));
+    add_handler::<M>(batch, symbol("outlives"), symbol("callee_0") as usize);
     add_full_handlers::<M>(batch, symbol("callee_0") as usize);
     add_substituted::<M>(batch);
     odd_conventions::add::<M>(batch, symbol("callee_0") as usize);
 }
 
 /// A function that preserves every register it uses, as an interrupt handler must, called where all are in use.
-fn add_handler<M: Machine>(batch: &mut Batch, outlives: u64)
+fn add_handler<M: Machine>(batch: &mut Batch, outlives: u64, callee: usize)
 where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
@@ -74,6 +74,15 @@ where
         let float = asm.getfloat(Class::Temporary).expect("there is one");
         asm.setd(float, 99.0);
         change_all(&mut asm, float);
+        asm.retv();
+        asm.end().expect("the handler is right")
+    });
+    batch.add_called::<M>("what is in no register outlives a handler that calls", outlives, |region| {
+        let mut workspace = Workspace::<M>::new();
+        let mut asm = Asm::<M>::begin_with(region, &mut workspace, &[][..], &mut [], Kind::Calls, convention)
+            .expect("the region is large enough");
+        let arguments: Vec<Argument<M>> = (0..12).map(Argument::Constant).collect();
+        asm.call(&[Type::I; 12], Target::Address(callee), &arguments).expect("twelve ints are twelve ints");
         asm.retv();
         asm.end().expect("the handler is right")
     });

@@ -50,7 +50,7 @@ fn run(root: &Path, check: bool) -> Result<(), String> {
     }
 }
 
-/// Reads `FOLDER/*.spec`, and `FOLDER/{ext,vectors}/*.spec`: those named like a machine extend it.
+/// Reads `FOLDER/*.spec`, and `FOLDER/{ext,vectors,system}/*.spec`: those named like a machine extend it.
 fn sources(folder: &Path) -> Result<Sources, String> {
     let read = |path: &Path| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -72,7 +72,7 @@ fn sources(folder: &Path) -> Result<Sources, String> {
     }
     for path in paths {
         let mut files = vec![read(&path)?];
-        for layer in ["ext", "vectors"] {
+        for layer in ["ext", "vectors", "system"] {
             let more = folder.join(layer).join(path.file_name().unwrap_or_default());
             if more.exists() {
                 files.push(read(&more)?);

@@ -5,7 +5,7 @@ use super::{push_text, tokens};
 use crate::model::*;
 
 /// The parts of an instruction of [`Code::Bytes`].
-type ByteInsn = (Encoding, Vec<Operand>, Vec<Segment>);
+type ByteInsn = (Encoding, Vec<Operand>, Vec<Segment>, Vec<char>);
 
 /// Signed displacements and immediates of 32 bits.
 const SIGNED_32: Kind = Kind::Signed { bits: 32, scale: 0 };
@@ -27,7 +27,7 @@ pub(super) fn byte_insn(sets: &[NameSet], rest: &str) -> Result<ByteInsn, String
         .map(|word| reader.token(word).ok_or_else(|| format!("`{word}` is not a part of an encoding")))
         .collect::<Result<Vec<Token>, String>>()?;
     let text = reader.text(sets, operand_text.trim())?;
-    Ok((Encoding::Bytes(encoding), reader.operands, text))
+    Ok((Encoding::Bytes(encoding), reader.operands, text, reader.letters))
 }
 
 /// The operands of one instruction, numbered as the encoding mentions them.
@@ -63,6 +63,13 @@ impl ByteReader {
         Some(match word {
             "R" => Token::Rex { wide: false },
             "W" => Token::Rex { wide: true },
+            "r" => Token::ShortRex,
+            "j8" => self.immediate(1, 'j', Kind::Signed { bits: 8, scale: 0 }),
+            "j16" => self.immediate(2, 'j', Kind::Signed { bits: 16, scale: 0 }),
+            "j32" => self.immediate(4, 'j', SIGNED_32),
+            "j64" => self.immediate(8, 'j', Kind::Signed { bits: 64, scale: 0 }),
+            "k8" => self.immediate(1, 'k', Kind::Unsigned { bits: 8, scale: 0 }),
+            "k32" => self.immediate(4, 'k', Kind::Unsigned { bits: 32, scale: 0 }),
             "i8" => self.immediate(1, 'i', Kind::Signed { bits: 8, scale: 0 }),
             "u8" => self.immediate(1, 'i', Kind::Unsigned { bits: 8, scale: 0 }),
             "i32" => self.immediate(4, 'i', SIGNED_32),
@@ -99,8 +106,12 @@ impl ByteReader {
         Some(Token::ModRm { reg, second, rm: self.rm(rm)? })
     }
 
-    /// The register-or-memory side: a register, a digit, `[rip+b]`, `[s+i]`, or `[s+t*SCALE]` with or without `+i`.
+    /// The register-or-memory side: a register, a digit, `[rip+b]`, `[s+i]`, or `[s+t*SCALE]` with or without `+i`; in
+    /// the system layer also `m[s+i]`, `[i]` and `[t*8+i]`.
     fn rm(&mut self, text: &str) -> Option<Rm> {
+        if text == "m[s+i]" {
+            return Some(Rm::AnyBase(self.register("s")?, self.operand('i', SIGNED_32)));
+        }
         let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) else {
             return match text.parse::<u8>() {
                 Ok(digit) => Some(Rm::Digit(digit)),
@@ -109,6 +120,8 @@ impl ByteReader {
         };
         match address {
             "rip+b" => return Some(Rm::Label(self.operand('b', LABEL))),
+            "i" => return Some(Rm::Absolute(self.operand('i', SIGNED_32))),
+            "t*8+i" => return Some(Rm::Scaled(self.register("t")?, self.operand('i', SIGNED_32))),
             "s+i" => return Some(Rm::Offset(self.register("s")?, self.operand('i', SIGNED_32))),
             _ => {}
         }
@@ -117,7 +130,8 @@ impl ByteReader {
             Some(scaled) => (scaled, true),
             None => (rest, false),
         };
-        let scale = ["", "*2", "*4", "*8"].iter().position(|own| *own == scaled)? as u32;
+        let scale =
+            ["", "*2", "*4", "*8"].iter().position(|own| *own == scaled || scaled == "*1" && own.is_empty())? as u32;
         let (base, index) = (self.register("s")?, self.register("t")?);
         let offset = has_offset.then(|| self.operand('i', SIGNED_32));
         Some(Rm::Index { base, index, scale, offset })

@@ -73,7 +73,7 @@ enum qjl_status {
     QJL_ERROR_NOT_ENDED = 42,       /* the function has not ended */
     QJL_ERROR_OTHER_MACHINE = 43,   /* the function is not for the machine that this program runs on */
     QJL_ERROR_NOT_INSTALLED = 44,   /* no function was installed at this address */
-    QJL_ERROR_NO_FRAMES = 45,       /* no unwind information for this machine */
+    QJL_ERROR_NO_FRAMES = 45,       /* no unwind information on this system */
     QJL_ERROR_NULL = 46,            /* a pointer is null */
     QJL_ERROR_INTERNAL = 47         /* an error of the library */
 };

@@ -131,7 +131,7 @@ impl Status {
             Status::OtherMachine => c"the function is for another machine: copy its bytes there",
             Status::NotInstalled => c"the address is not that of a function in this memory: give what qjl_install gave",
             Status::NoFrames => {
-                c"no unwind information for this machine: it is known for x86-64, AArch64 and RISC-V 64"
+                c"no unwind information on this system: make it on Linux, on x86-64, AArch64 or RISC-V 64"
             }
             Status::Null => c"a pointer is null: look at the status of the function that was to set it",
             Status::Internal => c"an internal error: please report it with the program",
@@ -183,7 +183,8 @@ impl From<Error> for Failure {
             Error::Place => Status::Place,
             Error::Procedure => Status::Procedure,
             Error::Arguments => Status::Arguments,
-            Error::Frame => Status::Frame,
+            // Naked routines are for clients in Rust.
+            Error::Frame | Error::Naked => Status::Frame,
             Error::Feature => Status::Feature,
             Error::Memory => Status::Memory,
             Error::NoCodeMemory => Status::NoCodeMemory,

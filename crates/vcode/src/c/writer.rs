@@ -486,14 +486,14 @@ impl<L: Layer> Writer for Writing<L> {
 /// The call frame information of a finished function that is executed at `address`.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 pub(super) fn frames<M: Machine>(code: &Code, instructions: &[u8], address: usize) -> Option<Vec<u8>> {
-    crate::debug::call_frames::<M>(&crate::debug::FunctionInfo {
+    Some(crate::debug::call_frames::<M>(&crate::debug::FunctionInfo {
         name: "",
         entry: address,
         code: instructions,
         prologue: crate::debug::prologue_bytes::<M>(code),
         sources: &[],
         lines: &[],
-    })
+    }))
 }
 
 /// Systems without code memory have no unwinder for it.

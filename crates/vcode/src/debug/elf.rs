@@ -93,9 +93,8 @@ pub(super) fn object(described: &FunctionInfo<'_>) -> Vec<u8> {
         Section::plain(".debug_info", information(described)),
         Section::plain(".debug_line", lines(described)),
     ];
-    if let Some(frames) = eh_frame::<crate::Native>(described) {
-        sections.push(Section { flags: ALLOC, align: 8, ..Section::plain(".eh_frame", frames) });
-    }
+    let frames = eh_frame::<crate::Native>(described);
+    sections.push(Section { flags: ALLOC, align: 8, ..Section::plain(".eh_frame", frames) });
     write(sections)
 }
 

@@ -2,6 +2,7 @@
 //! function is finished, so code generation without it has no cost.
 
 mod bytes;
+mod effects;
 mod elf;
 #[cfg(feature = "gdb")]
 pub mod gdb;
@@ -56,8 +57,6 @@ pub fn prologue_bytes<M: Machine>(code: &Code) -> usize {
 /// The call frame information of a function for machine `M`, as a section `.eh_frame`. After `__register_frame` of
 /// libgcc in the program that runs the function, exceptions and backtraces unwind through it, until
 /// `__deregister_frame`; the bytes must not move between the two.
-///
-/// `None` for machines other than x86-64, AArch64 and RISC-V 64.
-pub fn call_frames<M: Machine>(described: &FunctionInfo<'_>) -> Option<Vec<u8>> {
+pub fn call_frames<M: Machine>(described: &FunctionInfo<'_>) -> Vec<u8> {
     unwind::eh_frame::<M>(described)
 }

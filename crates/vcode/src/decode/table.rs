@@ -44,6 +44,9 @@ pub(crate) enum Rm {
     Offset(usize, usize),
     Index(usize, usize, u32),
     IndexOffset(usize, usize, u32, usize),
+    AnyBase(usize, usize),
+    Absolute(usize),
+    Scaled(usize, usize),
     Label(usize),
 }
 
@@ -59,6 +62,7 @@ pub(crate) enum Prefix {
 pub(crate) enum Token {
     Byte(u8),
     Rex(u8),
+    ShortRex,
     Vex { bytes: [u8; 4], prefix: Prefix },
     Plus { opcode: u8, register: usize },
     ModRm { reg: RegField, second: Option<usize>, rm: Rm },
@@ -182,6 +186,7 @@ impl Table {
                         Token::Immediate { bytes, .. } => Some(8 * bytes),
                         Token::Byte(_)
                         | Token::Rex(_)
+                        | Token::ShortRex
                         | Token::Vex { .. }
                         | Token::Plus { .. }
                         | Token::ModRm { .. } => None,
@@ -238,6 +243,13 @@ impl<'c> ByteReader<'c> {
             Token::Rex(fixed) => {
                 self.rex = self.byte()?;
                 (self.rex & 0xf8 == fixed).then_some(())
+            }
+            Token::ShortRex => {
+                let next = *self.code.get(self.at)?;
+                let present = next & 0xf8 == 0x40;
+                self.rex = if present { next } else { 0x40 };
+                self.at += usize::from(present);
+                Some(())
             }
             Token::Vex { bytes, prefix } => {
                 let found = self.take(if prefix == Prefix::Vex { 3 } else { 4 })?;
@@ -304,9 +316,42 @@ impl<'c> ByteReader<'c> {
                 self.scaled_index(base, index, scale)?;
                 self.values[offset] = little(self.take(if mode == 1 { 1 } else { 4 })?);
             }
-            Rm::Register(_) | Rm::Digit(_) | Rm::Label(_) | Rm::Offset(..) | Rm::Index(..) | Rm::IndexOffset(..) => {
-                return None;
+            // Base 5 without a displacement is none.
+            Rm::AnyBase(base, offset) if mode != 3 && (mode != 0 || low != 5) => {
+                let low = if low == 4 { sib(self.byte()?, self.rex, None)?.0 } else { low };
+                if mode == 0 && low == 5 {
+                    return None;
+                }
+                self.values[base] = self.base(low);
+                self.values[offset] = match mode {
+                    0 => 0,
+                    1 => little(self.take(1)?),
+                    _ => little(self.take(4)?),
+                };
             }
+            Rm::Absolute(offset) if mode == 0 && low == 4 => {
+                if sib(self.byte()?, self.rex, None)?.0 != 5 {
+                    return None;
+                }
+                self.values[offset] = little(self.take(4)?);
+            }
+            Rm::Scaled(index, offset) if mode == 0 && low == 4 => {
+                let (base, number) = sib(self.byte()?, self.rex, Some(3))?;
+                if base != 5 {
+                    return None;
+                }
+                self.values[index] = i64::from(number);
+                self.values[offset] = little(self.take(4)?);
+            }
+            Rm::Register(_)
+            | Rm::Digit(_)
+            | Rm::Label(_)
+            | Rm::Offset(..)
+            | Rm::Index(..)
+            | Rm::IndexOffset(..)
+            | Rm::AnyBase(..)
+            | Rm::Absolute(_)
+            | Rm::Scaled(..) => return None,
         }
         Some(())
     }
@@ -334,6 +379,19 @@ fn little(bytes: &[u8]) -> i64 {
 fn sign_extend(value: i64, bits: u32) -> i64 {
     let shift = 64 - bits;
     value << shift >> shift
+}
+
+impl Decoded {
+    /// The distance from the instruction to the label that it refers to.
+    pub(crate) fn distance(&self) -> Option<i64> {
+        let operands = self.insn.operands.iter().zip(self.values);
+        operands.into_iter().find_map(|(field, value)| match field.kind {
+            FieldKind::Relative { .. } => Some(value),
+            FieldKind::Register | FieldKind::Signed { .. } | FieldKind::Unsigned { .. } | FieldKind::Down { .. } => {
+                None
+            }
+        })
+    }
 }
 
 impl fmt::Display for Decoded {

@@ -2518,7 +2518,7 @@ impl Core for Asm<'_, Alpha> {
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x5be0d580);
     }
 
     #[inline(always)]

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::frame::{Local, Param};
 use crate::generated::core::{Core, Extension};
 use crate::instruction::Value;
+use crate::kind::Kind;
 use crate::layers::virtual_registers::{Virtual, VirtualReg};
 use crate::machine::Machine;
 use crate::registers::Class;
@@ -129,7 +130,11 @@ where
 {
     let mut buffer = vec![0_u8; 4096 + MAX_BYTES * (function.statements.len() + function.variables.len())];
     let (code, marks) = write::<M>(function, Region::from(&mut buffer[..]).executed_at(0))?;
-    Ok(list(&buffer, &code, &marks, M::PROLOGUE))
+    let body = match function.kind {
+        Kind::Naked => 0,
+        Kind::Leaf | Kind::Calls => M::PROLOGUE,
+    };
+    Ok(list(&buffer, &code, &marks, body))
 }
 
 /// Writes a function to a region; returns where each statement began, and where the last ended.

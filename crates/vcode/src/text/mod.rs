@@ -32,8 +32,8 @@ use std::vec::Vec;
 pub use listing::{Entry, Listing, MACHINES, Part, Row, TargetMachine, assemble};
 pub use read::read;
 
-use crate::frame::Kind;
 use crate::instruction::Instruction;
+use crate::kind::Kind;
 use crate::signature::Type;
 
 /// The explanation of each [`TextCode`].

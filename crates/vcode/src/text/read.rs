@@ -9,8 +9,8 @@ use quaject_diagnostic::span::Span;
 use quaject_diagnostic::{Diagnostic, nearest};
 
 use super::{Bank, Function, Operand, StackVariable, Statement, TextCode, TextDiagnostic, Variable};
-use crate::frame::Kind;
 use crate::instruction::{self, Instruction};
+use crate::kind::Kind;
 use crate::signature::{Signature, Type};
 
 /// Reads every function of a text. Malformed parts are omitted and reported.
@@ -186,6 +186,7 @@ impl<'t> Reader<'t> {
             match word {
                 "leaf" => kind = Kind::Leaf,
                 "calls" => kind = Kind::Calls,
+                "naked" => kind = Kind::Naked,
                 _ if word.contains("...") => {
                     let message = format!("a variadic function cannot be written: `{word}`");
                     self.report(word, Problem::new(TextCode::Syntax, message));
@@ -204,7 +205,7 @@ impl<'t> Reader<'t> {
                     let problem = Problem::new(TextCode::Syntax, format!("unexpected `{word}`"));
                     self.report(
                         word,
-                        problem.help("a function has a signature such as `%i%p`, and is `leaf` or `calls`"),
+                        problem.help("a function has a signature such as `%i%p`, and is `leaf`, `calls` or `naked`"),
                     );
                 }
             }

@@ -6,6 +6,7 @@
 #include <quaject/vcode.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include "outlives.c"
 
 enum { BYTES = 1 << 16, EACH = 1 << 13 };
 static qjv_function f;
@@ -127,7 +128,9 @@ static long handlers(void) {
     qjv_retv(&a);
     handler = qjv_end(&a);
     wrong = called_by_all(handler);
-    return wrong ? wrong : kept[0] - 42;
+    if (wrong || kept[0] != 42) return wrong ? wrong : kept[0] + 1;
+    uint64_t address = (uintptr_t)handler;
+    return outlives(&address);
 }
 
 static qjv_place nowhere(const qjv_convention *convention, qjv_counters *counters, char type) {

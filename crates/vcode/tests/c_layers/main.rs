@@ -185,7 +185,7 @@ struct Foreign {
     emulator: &'static str,
     /// The folder with the libraries of the machine, where programs are not linked statically.
     libraries: Option<&'static str>,
-    /// A compiler of C++ where exceptions go through functions.
+    /// A compiler of C++, if tests have one.
     cpp: Option<[&'static str; 2]>,
 }
 
@@ -247,7 +247,11 @@ fn functions_for_other_machines_run_there() {
         let compile = |compiler: &str, source: &str, name: &str| {
             let built = scratch(&format!("{name}-{number}"));
             let mut command = Command::new(compiler);
-            command.args(["-O1"]).arg(Path::new(SOURCES).join("tests").join(source)).arg("-o").arg(&built);
+            command
+                .args(["-O1", "-fexceptions"])
+                .arg(Path::new(SOURCES).join("tests").join(source))
+                .arg("-o")
+                .arg(&built);
             if libraries.is_none() {
                 command.arg("-static");
             }
@@ -263,17 +267,17 @@ fn functions_for_other_machines_run_there() {
             command
         };
         let runner = compile(compiler, "c/layers/run.c", "run");
-        let unwinder = cpp.and_then(|compilers| tool(&compilers)).map(|cpp| compile(cpp, "unwind.cpp", "unwind"));
+        let unwinder = match cpp.and_then(|compilers| tool(&compilers)) {
+            Some(cpp) => compile(cpp, "unwind.cpp", "unwind"),
+            None => compile(compiler, "unwind.c", "unwind"),
+        };
         for local_bytes in ["0", "70000"] {
             let mut write = Command::new(&writer);
             let entry = run(write.args([number, ADDRESS, local_bytes]).arg(&code).arg(&frames));
             let entry = entry.trim();
             assert_eq!(run(emulated(&runner).args([entry, ADDRESS])), "ok\n", "{emulator}");
-            if let Some(unwinder) = &unwinder {
-                let mut command = emulated(unwinder);
-                let output = run(command.arg(&frames).args([entry, ADDRESS]));
-                assert!(output.ends_with("unwound\n"), "{emulator}: {output}");
-            }
+            let output = run(emulated(&unwinder).arg(&frames).args([entry, ADDRESS]));
+            assert!(output.ends_with("unwound\n"), "{emulator}: {output}");
         }
     }
 }

@@ -72,6 +72,7 @@ impl BytePrinter<'_> {
                 self.terms.push(term);
                 self.length += 1;
             }
+            Token::ShortRex => unreachable!("read() refuses it in rows"),
             Token::ModRm { reg, second, rm } => self.modrm(reg, second, rm),
             Token::Immediate { bytes, operand } => self.immediate(bytes, operand),
         }
@@ -174,6 +175,7 @@ impl BytePrinter<'_> {
             }
             Rm::Label(label) => self.label(reg, &second, label),
             Rm::Offset(base, offset) => self.offset(reg, &second, base, offset),
+            Rm::AnyBase(..) | Rm::Absolute(_) | Rm::Scaled(..) => unreachable!("read() refuses them in rows"),
             Rm::Index { base, index, scale, offset } => self.index(reg, [base, index], scale, offset),
         }
     }

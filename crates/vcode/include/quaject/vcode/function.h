@@ -375,16 +375,18 @@ QJV_COLD void qjv_scratch_slots(qjv_asm *c, qjv_way way, int32_t at) {
     }
 }
 
-/* Stores or loads every register that the frame preserves. */
+/* Stores or loads the link register, if the frame preserves it. */
+QJV_OUTLINE void qjv_link_slot(qjv_asm *c, qjv_way way) {
+    if (!QJV_HAS_LINK_REGISTER || !c->f->calls) return;
+    if (way == QJV_SAVE) qjv_save_link(c, QJV_BIAS + QJV_BOTTOM);
+    else qjv_restore_link(c, QJV_BIAS + QJV_BOTTOM);
+}
+
+/* Stores or loads every other register that the frame preserves. */
 QJV_OUTLINE void qjv_each_saved(qjv_asm *c, qjv_way way) {
     qjv_function *f = c->f;
     qjv_preserved preserved = qjv_preserved_of(f, 0);
-    int32_t first = QJV_BIAS + QJV_BOTTOM;
-    if (QJV_HAS_LINK_REGISTER && f->calls) {
-        if (way == QJV_SAVE) qjv_save_link(c, first);
-        else qjv_restore_link(c, first);
-    }
-    first += 8;
+    int32_t first = QJV_BIAS + QJV_BOTTOM + 8;
     /* Sets are by position: the preserved registers are consecutive. */
     for (uint64_t touched = f->int_touched >> preserved.position; touched; touched &= touched - 1) {
         int index = __builtin_ctzll(touched);
@@ -410,6 +412,7 @@ QJV_COLD void qjv_tail_epilogue(qjv_asm *c, uint32_t size) {
     if (!c->f->tail) return;
     c->f->tail_at = qjv_at(c->f, c->ip);
     if (size) {
+        qjv_link_slot(c, QJV_RESTORE);
         qjv_each_saved(c, QJV_RESTORE);
         qjv_leave(c, (int64_t)size);
     }
@@ -429,6 +432,7 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     uint8_t buffer[2048];
     qjv_asm saved;
     size_t length;
+    qjv_link_slot(c, QJV_RESTORE);
 #if QJV_CLOBBERS_SPECIAL_REGISTERS
     const int64_t special_area = (int64_t)(QJV_BIAS + QJV_BOTTOM) + qjv_save_area(f) - 8 - QJV_SPECIAL_REGISTER_BYTES;
     if (is_handler) qjv_restore_special(c, special_area);
@@ -442,10 +446,13 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     c->ip = buffer;
     c->left = sizeof buffer - QJV_SLACK;
     if (size) qjv_enter(c, (int64_t)size);
+    if (!is_handler) qjv_link_slot(c, QJV_SAVE);
     qjv_each_saved(c, QJV_SAVE);
 #if QJV_CLOBBERS_SPECIAL_REGISTERS
     if (is_handler) qjv_save_special(c, special_area);
 #endif
+    /* On Power it goes through a special register, which has to be saved before. */
+    if (is_handler) qjv_link_slot(c, QJV_SAVE);
     /* Last: entering a large frame uses the scratch register. */
     if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, (int64_t)size);
     length = (size_t)(c->ip - buffer);

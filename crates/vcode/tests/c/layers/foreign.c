@@ -1,5 +1,5 @@
 /* foreign MACHINE ADDRESS LOCAL_BYTES CODE FRAMES: writes the function for a machine to the file CODE, to be executed
-   at an address, and its unwind information to FRAMES if there is any. Prints where the function begins in the file. */
+   at an address, and its unwind information to FRAMES. Prints where the function begins in the file. */
 #include "function.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +23,8 @@ int main(int argc, char **argv) {
         return 1;
     }
     save(argv[4], code.bytes, code.length);
-    const int status = qjl_call_frames(f, strtoull(argv[2], NULL, 0) + code.entry, &frames, &length);
-    if (status == QJL_OK) save(argv[5], frames, length);
-    else if (status != QJL_ERROR_NO_FRAMES) return 1;
+    if (qjl_call_frames(f, strtoull(argv[2], NULL, 0) + code.entry, &frames, &length)) return 1;
+    save(argv[5], frames, length);
     printf("%zu\n", code.entry);
     qjl_free(f);
     return 0;

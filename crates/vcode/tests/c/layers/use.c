@@ -571,7 +571,7 @@ static void errors(int layer) {
     const unsigned char *section;
     size_t length;
     const int status = qjl_call_frames(f, 0x1000, &section, &length);
-    CHECK(foreign == QJL_MIPS ? status == QJL_ERROR_NO_FRAMES && !section : status == QJL_OK && length > 0);
+    CHECK(status == QJL_OK && length > 0);
     qjl_free(f);
 }
 

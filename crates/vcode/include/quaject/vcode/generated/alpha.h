@@ -1696,7 +1696,7 @@ QJV_INLINE void qjv_cvf2ul(qjv_asm *c, v_reg d, v_reg s) {
 /* Convert a float; to an integer by truncation, undefined if it does not fit. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x5be0d580u);
 }
 
 /* Convert a double; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
