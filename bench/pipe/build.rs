@@ -1,6 +1,8 @@
 //! Compiles the loops in C twice: as compilers do by default, without vectors, and as well as gcc can for this machine;
 //! and those by hand. Links ISA-L (package libisal-dev) where it is installed.
 
+use quaject_bench_peers::{ISAL, configure};
+
 fn main() {
     println!("cargo::rerun-if-changed=c");
     let build = |name: &str, level, flags: &[&str]| {
@@ -13,10 +15,8 @@ fn main() {
     };
     build("o2", 2, &["-fno-tree-vectorize"]);
     build("o3", 3, &["-march=native"]);
-    println!("cargo::rustc-check-cfg=cfg(isal)");
-    println!("cargo::rerun-if-changed=/usr/include/isa-l.h");
-    if std::path::Path::new("/usr/include/isa-l.h").exists() {
-        println!("cargo::rustc-cfg=isal");
+    configure(&[&ISAL]);
+    if ISAL.is_installed() {
         println!("cargo::rustc-link-lib=isal");
     }
     cc::Build::new().compiler("gcc").opt_level(3).flag("-march=native").file("c/hand.c").compile("loops_by_hand");

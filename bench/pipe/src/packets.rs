@@ -14,14 +14,12 @@ const CALLS: usize = 20_000;
 /// Bytes of a packet.
 const SIZES: [usize; 14] = [16, 20, 32, 48, 63, 64, 96, 127, 128, 192, 255, 256, 512, 1536];
 
-#[cfg(isal)]
 // SAFETY: the declarations of <isa-l/crc.h>.
 unsafe extern "C" {
     fn crc32_iscsi(bytes: *const u8, length: i32, remainder: u32) -> u32;
 }
 
 /// `memcpy`, and the CRC of the copy by ISA-L.
-#[cfg(isal)]
 fn copy_and_isal(target: &mut [u8], source: &[u8]) -> u32 {
     target.copy_from_slice(source);
     // SAFETY: so many bytes can be read.
@@ -29,7 +27,6 @@ fn copy_and_isal(target: &mut [u8], source: &[u8]) -> u32 {
 }
 
 /// Median nanoseconds of a call of each.
-#[cfg(isal)]
 fn compare(contenders: &mut [&mut dyn FnMut(&mut [u8], &[u8]) -> u32], bytes: usize) -> Vec<f64> {
     let source: Vec<u8> = (0..bytes).map(|at| (at as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
     let mut targets = vec![vec![0; bytes]; contenders.len()];
@@ -55,13 +52,13 @@ fn compare(contenders: &mut [&mut dyn FnMut(&mut [u8], &[u8]) -> u32], bytes: us
 }
 
 /// Prints the table.
-#[cfg(isal)]
 pub fn packets() {
     let composer = Composer::global().expect("the system gives code memory");
     let pipe = composer.compose(&[Step::Copy, Step::Crc32c]).expect("the steps are a pipe");
     let mut runner = pipe.runner();
-    let mut composed =
-        |target: &mut [u8], source: &[u8]| runner.run(source, target).expect("the lengths are equal").crc32c().unwrap_or(0);
+    let mut composed = |target: &mut [u8], source: &[u8]| {
+        runner.run(source, target).expect("the lengths are equal").crc32c().unwrap_or(0)
+    };
     let mut by_isal = copy_and_isal;
     println!("\ncopy | crc32c of small packets, hot: ns of a call, medians of {RUNS} alternating runs");
     println!("{:>6} {:>8} {:>14} {:>8}", "bytes", "pipe", "memcpy+ISA-L", "ratio");
@@ -69,10 +66,4 @@ pub fn packets() {
         let times = compare(&mut [&mut composed, &mut by_isal], bytes);
         println!("{bytes:>6} {:>8.2} {:>14.2} {:>8.2}", times[0], times[1], times[0] / times[1]);
     }
-}
-
-/// Says what is missing.
-#[cfg(not(isal))]
-pub fn packets() {
-    println!("\nsmall packets: not compared, ISA-L is missing: apt-get install libisal-dev");
 }

@@ -18,7 +18,7 @@ pub enum Error {
     TooManyStreams(usize),
     /// Users' steps have more instructions together than [`MAX_PIPE_INSTRUCTIONS`](crate::ir::MAX_PIPE_INSTRUCTIONS).
     TooManyInstructions(usize),
-    /// A user's step has elements of 64 bits; the registers of the machine have 32.
+    /// A user's step has elements or numbers of 64 bits; the registers of the machine have 32.
     WideElement,
     /// The target is not as long as the source.
     Target {
@@ -118,7 +118,7 @@ impl Error {
                 "use a key of 1, 2, 4 or 8 bytes, or a key stream as long as the data (`xor stream`)".into()
             }
             Error::TooManyStreams(_) => "combine the key streams into one first".into(),
-            Error::WideElement => "write the step for elements of 32 bits".into(),
+            Error::WideElement => "write the step for elements and numbers of 32 bits".into(),
             Error::Target { source, .. } => format!("give a target of {source} bytes"),
             Error::Overlap => "give two buffers that share nothing, or one buffer with `run_in_place`".into(),
             Error::Streams { wanted, .. } => format!("give {wanted}, one for each step `xor stream`, in order"),
@@ -147,7 +147,7 @@ impl fmt::Display for Error {
                 let maximum = crate::ir::MAX_PIPE_INSTRUCTIONS;
                 write!(out, "steps of {count} instructions together; the maximum is {maximum}")
             }
-            Error::WideElement => write!(out, "elements of 64 bits on a machine of 32 bits"),
+            Error::WideElement => write!(out, "elements or numbers of 64 bits on a machine of 32 bits"),
             Error::Target { source, target } => {
                 write!(out, "the target has {target} bytes, the source {source}")
             }

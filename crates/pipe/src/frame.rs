@@ -8,7 +8,8 @@
 //! 192  repeated keys (8), in memory order
 //! 256  first word: a vector whose first word has all bits set, and no other
 //! 320  lanes: the constants that advance a CRC from each sixteen bytes of a vector to the last sixteen
-//! 384  spill: vectors on their way to accumulators (4 of 64 bytes)
+//! 384  spill: vectors on their way to accumulators (4 of 64 bytes); in integer registers instead of them the registers
+//!      of a user's step (8), a number between integer and floating registers, the elements left of a unit
 //! 640  shuffles: where bytes of swapped elements come from, of 2, 4 and 8 bytes (3 of 64 bytes)
 //! ```
 //!
@@ -30,6 +31,10 @@ pub(crate) const FIRST_WORD: usize = 8 * (KEYS + MAX_STEPS);
 const LANES: usize = FIRST_WORD + VECTOR_BYTES;
 /// Bytes from the start.
 pub(crate) const SPILL: usize = LANES + VECTOR_BYTES;
+/// The slot of a number on its way between integer and floating registers, in bytes from the start.
+pub(crate) const EXCHANGE: usize = SPILL + 64;
+/// The slot of the number of elements that are left of a unit, in bytes from the start.
+pub(crate) const ELEMENTS_LEFT: usize = EXCHANGE + 8;
 /// Bytes from the start.
 const SHUFFLES: usize = SPILL + SPILL_BYTES;
 /// Bytes of all.

@@ -110,6 +110,15 @@ impl Handler {
                 Instruction::Compute { operation, d, s, t } => {
                     registers[usize::from(d.0)] = operation.apply(value(Operand::Register(s)), value(t));
                 }
+                Instruction::FloatBinary { operation, format, d, s, t } => {
+                    registers[usize::from(d.0)] = operation.apply(format, value(Operand::Register(s)), value(t));
+                }
+                Instruction::FloatUnary { function, format, d, s } => {
+                    registers[usize::from(d.0)] = function.apply(format, value(Operand::Register(s)));
+                }
+                Instruction::Convert { conversion, d, s } => {
+                    registers[usize::from(d.0)] = conversion.apply(value(Operand::Register(s)));
+                }
                 Instruction::Load { element, d, at } => {
                     let Some(bytes) = part(message, value(at), element.bytes as u64) else { return rejected };
                     registers[usize::from(d.0)] = element.read(bytes);

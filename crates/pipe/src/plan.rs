@@ -211,7 +211,7 @@ impl Plan {
 
     /// Checks that a machine with registers of `bits` bits can run it.
     pub(crate) fn check_register_bits(&self, bits: u32) -> Result<(), Error> {
-        let wide = |step: &Step| matches!(step, Step::User(step) if step.inner.element.bytes * 8 > bits as usize);
+        let wide = |step: &Step| matches!(step, Step::User(step) if step.inner.register_bytes * 8 > bits as usize);
         if self.steps.iter().any(wide) { Err(Error::WideElement) } else { Ok(()) }
     }
 
@@ -231,10 +231,15 @@ impl Plan {
         }
     }
 
-    /// The reduction of a user-defined step, and the size of its elements.
+    /// The reduction of a user-defined step, and the bytes of its registers.
     fn total(&self, step: usize) -> (Total, usize) {
         let user = self.user(step);
-        (user.total.expect("it was found to have one"), user.element.bytes)
+        (user.total.expect("it was found to have one"), user.register_bytes)
+    }
+
+    /// Whether a step computes with floating-point numbers.
+    pub(crate) fn has_floats(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::User(step) if step.inner.has_floats()))
     }
 
     pub(crate) fn keys(&self) -> &[[u8; 8]; MAX_STEPS] {
@@ -248,7 +253,7 @@ impl Plan {
                 OutcomeKind::Crc32c => accumulators[readout.accumulator] = u64::from(u32::MAX),
                 OutcomeKind::Total => {
                     let (total, bytes) = self.total(readout.step);
-                    accumulators[readout.accumulator] = total.identity(bytes);
+                    accumulators[readout.accumulator] = total.initial(bytes);
                 }
                 OutcomeKind::Nothing | OutcomeKind::Count | OutcomeKind::Checksum => {}
             }

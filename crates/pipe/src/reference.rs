@@ -23,7 +23,7 @@ pub(crate) fn begin(steps: &[Step]) -> Report {
             Step::Checksum => (OutcomeKind::Checksum, 0),
             Step::Crc32c => (OutcomeKind::Crc32c, 0),
             Step::Count => (OutcomeKind::Count, 0),
-            Step::User(step) if step.inner.total.is_some() => (OutcomeKind::Total, step.total_identity()),
+            Step::User(step) if step.inner.total.is_some() => (OutcomeKind::Total, step.initial_total()),
             Step::User(_) => (OutcomeKind::Nothing, 0),
         };
         report.add(kind, number);

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +30,7 @@ enum {
     QJ_PIPE_STEPS = 1,         /* P0101: more than QJ_PIPE_MAX_STEPS */
     QJ_PIPE_KEY = 2,           /* P0102: a repeated key is not 1, 2, 4 or 8 bytes long */
     QJ_PIPE_TOO_MANY_STREAMS = 3, /* P0103: more than 4 steps want a key stream */
-    QJ_PIPE_WIDE = 4,          /* P0104: elements of 64 bits on a machine of 32 */
+    QJ_PIPE_WIDE = 4,          /* P0104: elements or numbers of 64 bits on a machine of 32 */
     QJ_PIPE_INSTRUCTIONS = 5,  /* P0105: user-defined steps are too long together */
     QJ_PIPE_TARGET = 6,        /* P0201: the targets are not as long as the sources */
     QJ_PIPE_OVERLAP = 7,       /* P0202: source and target share bytes and are not the same ones */
@@ -138,6 +139,20 @@ static inline bool qj_pipe_found(const struct qj_pipe_report *report, enum qj_fi
         }
     }
     return false;
+}
+
+/* The number whose bits are a total of floating-point numbers: of `total add.f32`, of `total add.f64`. */
+static inline float qj_pipe_f32(uint64_t number) {
+    uint32_t bits = (uint32_t)number;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline double qj_pipe_f64(uint64_t number) {
+    double value;
+    memcpy(&value, &number, sizeof value);
+    return value;
 }
 
 /* The first Internet checksum as a header holds it: complemented. */

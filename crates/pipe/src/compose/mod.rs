@@ -1,6 +1,7 @@
 //! The composer: compiles a plan to a function of frame, source, target and length that makes one pass over memory.
 //! Holds the begin and end of functions; the loops are written by [`scalar`] and [`vector`].
 
+mod float;
 mod scalar;
 mod sums;
 mod user;

@@ -21,6 +21,13 @@ pub(super) enum StorageClass<R> {
     Frame,
 }
 
+/// The floating registers of operations on floating-point numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FloatRegisters<F> {
+    pub(super) x: F,
+    pub(super) y: F,
+}
+
 /// How memory is read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
@@ -43,6 +50,8 @@ pub(super) struct Scalar<'p, M: Machine> {
     pub(super) x: [M::Reg; 2],
     pub(super) a: M::Reg,
     pub(super) b: M::Reg,
+    /// For steps that compute with floating-point numbers.
+    pub(super) float_registers: Option<FloatRegisters<M::Float>>,
     /// For repeated keys: the frame pointer, advanced by the bytes since the last complete unit of eight.
     keys: M::Reg,
     /// For CRCs by tables, on processors that have no instruction for them.
@@ -91,6 +100,9 @@ where
         let has_crc = plan.actions().iter().any(|action| matches!(action, Action::Crc32c { .. }));
         let by_tables = has_crc && !processor.crc;
         let lookup = if by_tables { [take()?, take()?, take()?] } else { [a; 3] };
+        let mut take_float = || asm.getfloat(Class::Temporary);
+        let float_registers =
+            if plan.has_floats() { Some(FloatRegisters { x: take_float()?, y: take_float()? }) } else { None };
         let mut assigned = 0;
         let mut storage_class = |asm: &mut Asm<'_, M>| {
             assigned += 1;
@@ -122,6 +134,7 @@ where
             x: [x, second],
             a,
             b,
+            float_registers,
             keys,
             lookup,
             accumulators,

@@ -7,7 +7,13 @@ use quaject_vcode::{Asm, Core, Extension, Machine, VectorMachine, Vectors};
 
 use super::scalar::{Scalar, StorageClass};
 use crate::frame;
-use crate::ir::{Checked, Element, Instruction, Operand, Operation, Order, REGISTERS, Register, mask};
+use crate::ir::{
+    Checked, Element, Instruction, Operand, Operation, Order, REGISTERS, Register, Total, TotalOperation, mask,
+};
+
+/// The minimum size of the elements of a step with floating-point numbers whose code is repeated for each element of a
+/// register. That code is long; for smaller elements it is a loop.
+const MIN_UNROLLED_FLOAT_BYTES: usize = 4;
 
 impl<M: Machine> Scalar<'_, M>
 where
@@ -16,6 +22,9 @@ where
     /// Applies a step to every element of a register that holds `bytes` bytes, a multiple of the element size.
     pub(super) fn user(&self, asm: &mut Asm<'_, M>, user: &Checked, total: Option<usize>, x: M::Reg, bytes: usize) {
         let size = user.element.bytes;
+        if user.has_floats() && size < MIN_UNROLLED_FLOAT_BYTES && size < bytes {
+            return self.user_loop(asm, user, total, x, bytes);
+        }
         for index in 0..bytes / size {
             let first = if M::LITTLE_ENDIAN { index * size } else { bytes - (index + 1) * size };
             let shift = 8 * first as u64;
@@ -24,34 +33,9 @@ where
             if shift > 0 {
                 asm.rshuli(self.a, self.a, shift);
             }
-            self.cut(asm, self.a, size);
-            self.order(asm, user.element, self.a);
-            asm.stuli(self.a, self.frame, Self::own(Register(0)));
-            for instruction in &user.program.instructions {
-                match *instruction {
-                    Instruction::Set { d, value } => {
-                        self.value(asm, value, self.a);
-                        asm.stuli(self.a, self.frame, Self::own(d));
-                    }
-                    Instruction::Compute { operation, d, s, t } => {
-                        asm.lduli(self.a, self.frame, Self::own(s));
-                        self.compute(asm, operation, t);
-                        self.cut(asm, self.a, size);
-                        asm.stuli(self.a, self.frame, Self::own(d));
-                    }
-                    Instruction::Total { total: how, s } => {
-                        if let Some(at) = total {
-                            asm.lduli(self.a, self.frame, Self::own(s));
-                            self.total(asm, how.operation(), at);
-                        }
-                    }
-                    // Steps have no others.
-                    _ => {}
-                }
-            }
+            self.element(asm, user, total);
             if user.writes {
-                asm.lduli(self.a, self.frame, Self::own(Register(0)));
-                self.order(asm, user.element, self.a);
+                self.load_changed(asm, user);
                 if size < Self::WORD {
                     if shift > 0 {
                         asm.lshuli(self.a, self.a, shift);
@@ -65,9 +49,81 @@ where
         }
     }
 
+    /// The same in a loop: each element is removed at one end of the register, and what becomes of it added at the
+    /// other.
+    fn user_loop(&self, asm: &mut Asm<'_, M>, user: &Checked, total: Option<usize>, x: M::Reg, bytes: usize) {
+        let size = user.element.bytes;
+        let (width, rest) = (8 * size as u64, 8 * (bytes - size) as u64);
+        let left = frame::ELEMENTS_LEFT as i32;
+        asm.setul(self.a, (bytes / size) as u64);
+        asm.stuli(self.a, self.frame, left);
+        let again = asm.label();
+        asm.bind(again);
+        if M::LITTLE_ENDIAN {
+            asm.movul(self.a, x);
+            asm.rshuli(x, x, width);
+        } else {
+            asm.rshuli(self.a, x, rest);
+            asm.lshuli(x, x, width);
+            self.cut(asm, x, bytes);
+        }
+        self.element(asm, user, total);
+        self.load_changed(asm, user);
+        if M::LITTLE_ENDIAN {
+            asm.lshuli(self.a, self.a, rest);
+        }
+        asm.orul(x, x, self.a);
+        asm.lduli(self.a, self.frame, left);
+        asm.subuli(self.a, self.a, 1);
+        asm.stuli(self.a, self.frame, left);
+        asm.bneuli(self.a, 0, again);
+    }
+
+    /// Applies a step to the element in the low bits of `a`. What it becomes is then in the place of `r0`.
+    fn element(&self, asm: &mut Asm<'_, M>, user: &Checked, total: Option<usize>) {
+        self.cut(asm, self.a, user.element.bytes);
+        self.order(asm, user.element, self.a);
+        asm.stuli(self.a, self.frame, Self::own(Register(0)));
+        for instruction in &user.program.instructions {
+            match *instruction {
+                Instruction::Set { value, .. } => self.value(asm, value, self.a),
+                Instruction::Compute { operation, s, t, .. } => {
+                    asm.lduli(self.a, self.frame, Self::own(s));
+                    self.compute(asm, operation, t);
+                    self.cut(asm, self.a, user.register_bytes);
+                }
+                Instruction::FloatBinary { operation, format, s, t, .. } => {
+                    self.float_binary(asm, operation, format, s, t);
+                }
+                Instruction::FloatUnary { function, format, s, .. } => self.float_unary(asm, function, format, s),
+                Instruction::Convert { conversion, s, .. } => self.convert(asm, conversion, s),
+                Instruction::Total { total: how, s } => {
+                    if let Some(at) = total {
+                        asm.lduli(self.a, self.frame, Self::own(s));
+                        self.total(asm, how.operation(), at);
+                    }
+                }
+                // Steps have no others.
+                _ => {}
+            }
+            if let Some(d) = instruction.destination() {
+                asm.stuli(self.a, self.frame, Self::own(d));
+            }
+        }
+    }
+
+    /// `a` becomes what the step has made of its element, in the byte order of the data.
+    fn load_changed(&self, asm: &mut Asm<'_, M>, user: &Checked) {
+        asm.lduli(self.a, self.frame, Self::own(Register(0)));
+        if user.register_bytes > user.element.bytes {
+            self.cut(asm, self.a, user.element.bytes);
+        }
+        self.order(asm, user.element, self.a);
+    }
+
     /// Adds `a` to the total in an accumulator. In a register the total may have excess high bits; they are removed at
     /// the end, but comparisons must not see them.
-    pub(super) fn total(&self, asm: &mut Asm<'_, M>, operation: Operation, at: usize) {
+    pub(super) fn total(&self, asm: &mut Asm<'_, M>, operation: TotalOperation, at: usize) {
         let slot = self.slot(frame::ACCUMULATORS + at);
         let register = match self.accumulators[at] {
             Some(StorageClass::Register(register)) => register,
@@ -76,19 +132,22 @@ where
                 self.b
             }
         };
-        self.operate(asm, operation, register, register, self.a);
+        match operation {
+            TotalOperation::Integer(operation) => self.operate(asm, operation, register, register, self.a),
+            TotalOperation::FloatSum(format) => self.add_float(asm, format, register),
+        }
         if let Some(StorageClass::Frame) | None = self.accumulators[at] {
             asm.stuli(register, self.frame, slot);
         }
     }
 
     /// Where a register of the step is.
-    fn own(register: Register) -> i32 {
+    pub(super) fn own(register: Register) -> i32 {
         (frame::SPILL + 8 * (usize::from(register.0) % REGISTERS)) as i32
     }
 
     /// Truncates a number to `bytes` bytes.
-    fn cut(&self, asm: &mut Asm<'_, M>, register: M::Reg, bytes: usize) {
+    pub(super) fn cut(&self, asm: &mut Asm<'_, M>, register: M::Reg, bytes: usize) {
         if bytes < Self::WORD {
             let bits = 8 * (Self::WORD - bytes) as u64;
             asm.lshuli(register, register, bits);
@@ -149,7 +208,7 @@ where
     }
 }
 
-/// Whether vector instructions exist for all operations of a step.
+/// Whether vector instructions exist for all operations of a step. There are none for floating-point numbers.
 pub(super) fn has_vectors(user: &Checked) -> bool {
     let bytes = user.element.bytes;
     let has = |operation| match operation {
@@ -158,7 +217,13 @@ pub(super) fn has_vectors(user: &Checked) -> bool {
         Operation::Min | Operation::Max => bytes < 8,
         Operation::Shl | Operation::Shr => bytes > 1,
     };
-    user.total.is_none_or(|total| has(total.operation()))
+    let has_total = match user.total.map(Total::operation) {
+        Some(TotalOperation::Integer(operation)) => has(operation),
+        Some(TotalOperation::FloatSum(_)) => false,
+        None => true,
+    };
+    has_total
+        && !user.has_floats()
         && user.program.instructions.iter().all(|instruction| match instruction {
             Instruction::Compute { operation, .. } => has(*operation),
             _ => true,
@@ -221,7 +286,9 @@ pub(super) fn write<M: VectorMachine>(
             }
             Instruction::Total { total, s } => {
                 let sum = vectors.total.expect("the step has a total");
-                operate(asm, total.operation(), bytes, sum, sum, vectors.get(Operand::Register(s), x));
+                if let TotalOperation::Integer(operation) = total.operation() {
+                    operate(asm, operation, bytes, sum, sum, vectors.get(Operand::Register(s), x));
+                }
             }
             // Steps have no others.
             _ => {}

@@ -652,7 +652,7 @@ where
         *place = Some((*value, splat(*value)?));
     }
     if let Some(total) = user.total {
-        vectors.total = Some(splat(total.identity(user.element.bytes))?);
+        vectors.total = Some(splat(total.initial(user.element.bytes))?);
     }
     Ok(vectors)
 }

@@ -1,12 +1,14 @@
 //! The small language of user steps and message handlers: instructions on eight registers, checked before they run.
 //! Knows no machine; `compose` writes steps as code, [`crate::reference`] and [`crate::handler`] interpret.
 
+mod float;
 pub(crate) mod text;
 mod verify;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use float::{Conversion, FloatFormat, FloatFunction, FloatOperation, IntegerFormat, Sign};
 pub use verify::VerifyError;
 pub(crate) use verify::handler as verify_handler;
 
@@ -60,7 +62,7 @@ pub enum Operation {
     Shr,
 }
 
-/// The reduction of the values of all elements to one; it is commutative and associative.
+/// The reduction of the values of all elements to one. Those of integers are commutative and associative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Total {
     /// Their sum, which wraps.
@@ -75,9 +77,12 @@ pub enum Total {
     Min,
     /// The largest.
     Max,
+    /// The sum of floating-point numbers from 0.0 on, in the order of the elements, rounded after each; the total has
+    /// its bits.
+    AddFloat(FloatFormat),
 }
 
-/// A comparison of numbers without signs.
+/// A comparison: of integers without signs, or of floating-point numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// Equal.
@@ -132,6 +137,39 @@ pub enum Instruction {
         s: Register,
         /// The second.
         t: Operand,
+    },
+    /// `d` becomes the result of an operation on two floating-point numbers.
+    FloatBinary {
+        /// The operation.
+        operation: FloatOperation,
+        /// The format of the operands.
+        format: FloatFormat,
+        /// The destination.
+        d: Register,
+        /// The first.
+        s: Register,
+        /// The second; of a constant the bits.
+        t: Operand,
+    },
+    /// `d` becomes a function of a floating-point number.
+    FloatUnary {
+        /// The function.
+        function: FloatFunction,
+        /// The format of the operand.
+        format: FloatFormat,
+        /// The destination.
+        d: Register,
+        /// The operand.
+        s: Register,
+    },
+    /// `d` becomes a number in another format.
+    Convert {
+        /// From which format to which.
+        conversion: Conversion,
+        /// The destination.
+        d: Register,
+        /// The operand.
+        s: Register,
     },
     /// Steps: `s` is added to the total.
     Total {
@@ -216,7 +254,11 @@ pub struct Program {
 }
 
 /// A verified user-defined step: the operation on each element of the data. The element is in `r0`, and the final value
-/// of `r0` replaces it; all other registers start as zero. An incomplete last element is unchanged and does not count.
+/// of `r0` replaces it, or its low bits; all other registers start as zero. An incomplete last element is unchanged and
+/// does not count.
+///
+/// Registers, and the total, are as wide as an element, or as the widest number that an instruction on floating-point
+/// numbers names if that is wider.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UserStep {
     pub(crate) inner: Arc<Checked>,
@@ -227,6 +269,8 @@ pub struct UserStep {
 pub(crate) struct Checked {
     pub(crate) program: Program,
     pub(crate) element: Element,
+    /// Bytes of a register, at least those of an element.
+    pub(crate) register_bytes: usize,
     pub(crate) writes: bool,
     pub(crate) total: Option<Total>,
     /// Registers besides `r0`.
@@ -240,7 +284,8 @@ impl UserStep {
     ///
     /// # Errors
     /// A [`VerifyError`]: an instruction that is not for steps, a register that is read before it is written, a shift
-    /// by more than the width, a constant wider than the element, a second total, more than [`MAX_STEP_INSTRUCTIONS`].
+    /// by more than the width, a constant wider than the registers, a second total, more than
+    /// [`MAX_STEP_INSTRUCTIONS`].
     pub fn new(program: Program, element: Element) -> Result<UserStep, VerifyError> {
         verify::step(program, element).map(|checked| UserStep { inner: Arc::new(checked) })
     }
@@ -263,6 +308,63 @@ impl UserStep {
     /// Whether elements change.
     pub fn writes(&self) -> bool {
         self.inner.writes
+    }
+
+    /// The reduction, if the step has one.
+    pub fn total(&self) -> Option<Total> {
+        self.inner.total
+    }
+}
+
+impl Checked {
+    /// Whether it computes with floating-point numbers.
+    pub(crate) fn has_floats(&self) -> bool {
+        self.program.instructions.iter().any(|instruction| instruction.float_bytes().is_some())
+    }
+}
+
+impl Instruction {
+    /// The register that a computation sets.
+    pub(crate) fn destination(&self) -> Option<Register> {
+        match self {
+            Instruction::Set { d, .. }
+            | Instruction::Compute { d, .. }
+            | Instruction::FloatBinary { d, .. }
+            | Instruction::FloatUnary { d, .. }
+            | Instruction::Convert { d, .. }
+            | Instruction::Load { d, .. }
+            | Instruction::StepResult { d, .. } => Some(*d),
+            Instruction::Total { .. }
+            | Instruction::If { .. }
+            | Instruction::Goto { .. }
+            | Instruction::Deliver { .. }
+            | Instruction::Reply { .. }
+            | Instruction::Send { .. }
+            | Instruction::Accept
+            | Instruction::Drop => None,
+        }
+    }
+
+    /// Bytes of the widest number of an instruction on floating-point numbers; `None` for the others.
+    pub(crate) fn float_bytes(&self) -> Option<usize> {
+        match self {
+            Instruction::FloatBinary { format, .. }
+            | Instruction::FloatUnary { format, .. }
+            | Instruction::Total { total: Total::AddFloat(format), .. } => Some(format.bytes()),
+            Instruction::Convert { conversion, .. } => Some(conversion.bytes()),
+            Instruction::Set { .. }
+            | Instruction::Compute { .. }
+            | Instruction::Total { .. }
+            | Instruction::Load { .. }
+            | Instruction::If { .. }
+            | Instruction::Goto { .. }
+            | Instruction::Deliver { .. }
+            | Instruction::StepResult { .. }
+            | Instruction::Reply { .. }
+            | Instruction::Send { .. }
+            | Instruction::Accept
+            | Instruction::Drop => None,
+        }
     }
 }
 
@@ -296,29 +398,47 @@ impl Operation {
 }
 
 impl Total {
-    /// The identity of the reduction, for elements of `bytes` bytes.
-    pub(crate) fn identity(self, bytes: usize) -> u64 {
+    /// The total of no element, in registers of `bytes` bytes.
+    pub(crate) fn initial(self, bytes: usize) -> u64 {
         match self {
-            Total::Add | Total::Xor | Total::Or | Total::Max => 0,
+            Total::Add | Total::Xor | Total::Or | Total::Max | Total::AddFloat(_) => 0,
             Total::And | Total::Min => mask(bytes),
         }
     }
 
-    /// The operation on two totals.
-    pub(crate) fn operation(self) -> Operation {
-        match self {
+    /// The operation that adds a number to the total.
+    pub(crate) fn operation(self) -> TotalOperation {
+        TotalOperation::Integer(match self {
             Total::Add => Operation::Add,
             Total::Xor => Operation::Xor,
             Total::And => Operation::And,
             Total::Or => Operation::Or,
             Total::Min => Operation::Min,
             Total::Max => Operation::Max,
+            Total::AddFloat(format) => return TotalOperation::FloatSum(format),
+        })
+    }
+
+    /// The total with one number more, not yet truncated to a width.
+    fn apply(self, sum: u64, number: u64) -> u64 {
+        match self.operation() {
+            TotalOperation::Integer(operation) => operation.apply(sum, number),
+            TotalOperation::FloatSum(format) => FloatOperation::Add.apply(format, sum, number),
         }
     }
 }
 
+/// How a number is added to a total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TotalOperation {
+    /// In any order.
+    Integer(Operation),
+    /// In the order of the elements.
+    FloatSum(FloatFormat),
+}
+
 impl Condition {
-    pub(crate) fn holds(self, s: u64, t: u64) -> bool {
+    pub(crate) fn holds<N: PartialOrd>(self, s: N, t: N) -> bool {
         match self {
             Condition::Eq => s == t,
             Condition::Ne => s != t,
@@ -352,14 +472,14 @@ impl Element {
 
 impl UserStep {
     /// The total of no data; 0 if the step has no total.
-    pub(crate) fn total_identity(&self) -> u64 {
-        self.inner.total.map_or(0, |total| total.identity(self.inner.element.bytes))
+    pub(crate) fn initial_total(&self) -> u64 {
+        self.inner.total.map_or(0, |total| total.initial(self.inner.register_bytes))
     }
 
     /// Applies the step to data and returns the total, which is `sum` before them.
     pub(crate) fn apply(&self, data: &mut [u8], mut sum: u64) -> u64 {
-        let Checked { program, element, .. } = &*self.inner;
-        let mask = mask(element.bytes);
+        let Checked { program, element, register_bytes, .. } = &*self.inner;
+        let mask = mask(*register_bytes);
         for bytes in data.chunks_exact_mut(element.bytes) {
             let mut registers = [0; REGISTERS];
             registers[0] = element.read(bytes);
@@ -374,8 +494,17 @@ impl UserStep {
                         let result = operation.apply(value(Operand::Register(s)), value(t));
                         registers[usize::from(d.0)] = result & mask;
                     }
+                    Instruction::FloatBinary { operation, format, d, s, t } => {
+                        registers[usize::from(d.0)] = operation.apply(format, value(Operand::Register(s)), value(t));
+                    }
+                    Instruction::FloatUnary { function, format, d, s } => {
+                        registers[usize::from(d.0)] = function.apply(format, value(Operand::Register(s)));
+                    }
+                    Instruction::Convert { conversion, d, s } => {
+                        registers[usize::from(d.0)] = conversion.apply(value(Operand::Register(s)));
+                    }
                     Instruction::Total { total, s } => {
-                        sum = total.operation().apply(sum, registers[usize::from(s.0)]) & mask;
+                        sum = total.apply(sum, registers[usize::from(s.0)]) & mask;
                     }
                     Instruction::Load { .. }
                     | Instruction::If { .. }

@@ -13,9 +13,19 @@
 //! short:
 //!   drop
 //! end
+//!
+//! step gain u16le              # signed samples: times 1.25, at most 1000
+//!   cvt.f32.i16 r0, r0
+//!   mul.f32 r0, r0, 1.25
+//!   min.f32 r0, r0, 1000
+//!   cvt.i16.f32 r0, r0
+//! end
 //! ```
 
-use super::{Condition, Element, Instruction, Operand, Operation, Order, Program, Register, Total, UserStep};
+use super::{
+    Condition, Conversion, Element, FloatFormat, FloatFunction, FloatOperation, Instruction, IntegerFormat, Operand,
+    Operation, Order, Program, Register, Sign, Total, UserStep,
+};
 use crate::error::{TextCode, TextDiagnostic};
 use crate::text::is_built_in;
 use quaject_diagnostic::Diagnostic;
@@ -86,13 +96,46 @@ const OPERATIONS: [(&str, Operation); 10] = [
     ("shr", Operation::Shr),
 ];
 
-const TOTALS: [(&str, Total); 6] = [
+const FLOAT_OPERATIONS: [(&str, FloatOperation); 12] = [
+    ("add", FloatOperation::Add),
+    ("sub", FloatOperation::Sub),
+    ("mul", FloatOperation::Mul),
+    ("div", FloatOperation::Div),
+    ("min", FloatOperation::Min),
+    ("max", FloatOperation::Max),
+    ("eq", FloatOperation::Compare(Condition::Eq)),
+    ("ne", FloatOperation::Compare(Condition::Ne)),
+    ("lt", FloatOperation::Compare(Condition::Lt)),
+    ("le", FloatOperation::Compare(Condition::Le)),
+    ("gt", FloatOperation::Compare(Condition::Gt)),
+    ("ge", FloatOperation::Compare(Condition::Ge)),
+];
+
+const FLOAT_FUNCTIONS: [(&str, FloatFunction); 3] =
+    [("neg", FloatFunction::Neg), ("abs", FloatFunction::Abs), ("sqrt", FloatFunction::Sqrt)];
+
+const FLOAT_FORMATS: [(&str, FloatFormat); 2] = [("f32", FloatFormat::F32), ("f64", FloatFormat::F64)];
+
+const INTEGER_FORMATS: [(&str, IntegerFormat); 8] = [
+    ("i8", IntegerFormat { bytes: 1, sign: Sign::Signed }),
+    ("u8", IntegerFormat { bytes: 1, sign: Sign::Unsigned }),
+    ("i16", IntegerFormat { bytes: 2, sign: Sign::Signed }),
+    ("u16", IntegerFormat { bytes: 2, sign: Sign::Unsigned }),
+    ("i32", IntegerFormat { bytes: 4, sign: Sign::Signed }),
+    ("u32", IntegerFormat { bytes: 4, sign: Sign::Unsigned }),
+    ("i64", IntegerFormat { bytes: 8, sign: Sign::Signed }),
+    ("u64", IntegerFormat { bytes: 8, sign: Sign::Unsigned }),
+];
+
+const TOTALS: [(&str, Total); 8] = [
     ("add", Total::Add),
     ("xor", Total::Xor),
     ("and", Total::And),
     ("or", Total::Or),
     ("min", Total::Min),
     ("max", Total::Max),
+    ("add.f32", Total::AddFloat(FloatFormat::F32)),
+    ("add.f64", Total::AddFloat(FloatFormat::F64)),
 ];
 
 const CONDITIONS: [(&str, Condition); 6] = [
@@ -283,6 +326,29 @@ pub(crate) fn read_number(word: &str) -> Option<u64> {
     }
 }
 
+/// The bits of a floating-point number: decimal as `-2.5e-3`, `inf`, or the bits themselves after `0x`. `None` for what
+/// is too large.
+fn read_float(word: &str, format: FloatFormat) -> Option<u64> {
+    if word.starts_with("0x") {
+        return read_number(word);
+    }
+    let magnitude = word.strip_prefix('-').unwrap_or(word);
+    let is_infinite = magnitude == "inf";
+    if !is_infinite && !magnitude.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    match format {
+        FloatFormat::F32 => {
+            let number: f32 = word.parse().ok()?;
+            (number.is_infinite() == is_infinite).then_some(number.to_bits().into())
+        }
+        FloatFormat::F64 => {
+            let number: f64 = word.parse().ok()?;
+            (number.is_infinite() == is_infinite).then_some(number.to_bits())
+        }
+    }
+}
+
 /// What follows the name of an instruction.
 struct Operands<'r, 't> {
     reader: &'r Parser<'t>,
@@ -303,6 +369,9 @@ impl<'t> Operands<'_, 't> {
                 t: self.operand(2)?,
             });
         }
+        if let Some((operation, formats)) = self.word.split_once('.') {
+            return plain(self.read_typed(operation, formats)?);
+        }
         match self.word {
             "set" => {
                 self.count(2, "set r1, 7")?;
@@ -311,7 +380,7 @@ impl<'t> Operands<'_, 't> {
             "total" => {
                 self.count(2, "total add r0")?;
                 let Some(total) = of_table(&TOTALS, self.list[0]) else {
-                    return Err(self.wrong(0, "total", "add, xor, and, or, min or max"));
+                    return Err(self.wrong(0, "total", "add, xor, and, or, min, max, add.f32 or add.f64"));
                 };
                 plain(Instruction::Total { total, s: self.register(1)? })
             }
@@ -366,9 +435,43 @@ impl<'t> Operands<'_, 't> {
                 other,
                 format!("no instruction `{other}`"),
                 "set add sub mul and or xor min max shl shr, total in steps; load if goto deliver result reply send accept \
-                 drop in handlers",
+                 drop in handlers; on floating-point numbers add.f32 and others",
             )),
         }
+    }
+
+    /// An instruction on floating-point numbers, whose name has their formats as suffixes.
+    fn read_typed(&self, operation: &str, formats: &str) -> Result<Instruction, TextDiagnostic> {
+        if operation == "cvt" {
+            let Some(conversion) = read_conversion(formats) else {
+                return Err(self.reader.at(
+                    self.word,
+                    format!("no conversion `{}`", self.word),
+                    "write the new format first: cvt.f32.i16; formats are f32, f64, i8 to i64 and u8 to u64, and one is f32 or f64",
+                ));
+            };
+            self.count(2, "cvt.f32.i16 r0, r0")?;
+            return Ok(Instruction::Convert { conversion, d: self.register(0)?, s: self.register(1)? });
+        }
+        let format = of_table(&FLOAT_FORMATS, formats);
+        if let (Some(format), Some(operation)) = (format, of_table(&FLOAT_OPERATIONS, operation)) {
+            self.count(3, "add.f32 r0, r1, 0.5")?;
+            let (d, s, t) = (self.register(0)?, self.register(1)?, self.float_operand(2, format)?);
+            return Ok(Instruction::FloatBinary { operation, format, d, s, t });
+        }
+        if let (Some(format), Some(function)) = (format, of_table(&FLOAT_FUNCTIONS, operation)) {
+            self.count(2, "sqrt.f32 r0, r0")?;
+            return Ok(Instruction::FloatUnary { function, format, d: self.register(0)?, s: self.register(1)? });
+        }
+        if let (Some(format), "set") = (format, operation) {
+            self.count(2, "set.f32 r1, 0.5")?;
+            return Ok(Instruction::Set { d: self.register(0)?, value: self.float_operand(1, format)? });
+        }
+        Err(self.reader.at(
+            self.word,
+            format!("no instruction `{}`", self.word),
+            "set add sub mul div min max eq ne lt le gt ge neg abs sqrt with .f32 or .f64; cvt.f32.i16 and other conversions",
+        ))
     }
 
     fn count(&self, wanted: usize, example: &str) -> Result<(), TextDiagnostic> {
@@ -397,6 +500,18 @@ impl<'t> Operands<'_, 't> {
         })
     }
 
+    fn float_operand(&self, index: usize, format: FloatFormat) -> Result<Operand, TextDiagnostic> {
+        let word = self.list[index];
+        let constant = || read_float(word, format).map(Operand::Constant);
+        register(word).map(Operand::Register).or_else(constant).ok_or_else(|| {
+            self.wrong(
+                index,
+                "register or number",
+                "r0 to r7, decimal as 2.5e-3, inf, or the bits in hexadecimal after 0x",
+            )
+        })
+    }
+
     fn index(&self, index: usize) -> Result<usize, TextDiagnostic> {
         let number = read_number(self.list[index]).and_then(|number| usize::try_from(number).ok());
         number.ok_or_else(|| self.wrong(index, "number", "counted from 0"))
@@ -404,6 +519,21 @@ impl<'t> Operands<'_, 't> {
 
     fn element(&self, index: usize) -> Result<Element, TextDiagnostic> {
         read_element(self.list[index]).ok_or_else(|| self.wrong(index, "element", ELEMENTS))
+    }
+}
+
+/// A conversion: the new format, a point, the old one.
+fn read_conversion(formats: &str) -> Option<Conversion> {
+    let (to, from) = formats.split_once('.')?;
+    let (to_float, from_float) = (of_table(&FLOAT_FORMATS, to), of_table(&FLOAT_FORMATS, from));
+    match (to_float, from_float) {
+        (Some(to), None) => Some(Conversion::FromInteger(of_table(&INTEGER_FORMATS, from)?, to)),
+        (None, Some(from)) => Some(Conversion::ToInteger(from, of_table(&INTEGER_FORMATS, to)?)),
+        (Some(FloatFormat::F64), Some(FloatFormat::F32)) => Some(Conversion::Widen),
+        (Some(FloatFormat::F32), Some(FloatFormat::F64)) => Some(Conversion::Narrow),
+        (None, None)
+        | (Some(FloatFormat::F32), Some(FloatFormat::F32))
+        | (Some(FloatFormat::F64), Some(FloatFormat::F64)) => None,
     }
 }
 

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use super::{
-    Checked, Element, Instruction, MAX_HANDLER_INSTRUCTIONS, MAX_STEP_INSTRUCTIONS, Operand, Operation, Program,
-    REGISTERS, Register, mask,
+    Checked, Conversion, Element, FloatFormat, Instruction, MAX_HANDLER_INSTRUCTIONS, MAX_STEP_INSTRUCTIONS, Operand,
+    Operation, Program, REGISTERS, Register, mask,
 };
 
 /// Why a program was refused.
@@ -33,7 +33,7 @@ impl std::error::Error for VerifyError {}
 /// The state of verification at an instruction.
 struct Checker {
     at: usize,
-    /// Bytes of the numbers that registers hold.
+    /// Bytes of a register.
     bytes: usize,
     written: [bool; REGISTERS],
 }
@@ -65,7 +65,7 @@ impl Checker {
         match operand {
             Operand::Register(register) => self.reads(register),
             Operand::Constant(value) if value > mask(self.bytes) => self.error(
-                format!("{value} does not fit an element of {} bits", 8 * self.bytes),
+                format!("{value} does not fit a register of {} bits", 8 * self.bytes),
                 "use wider elements, or a smaller number",
             ),
             Operand::Constant(_) => Ok(()),
@@ -104,11 +104,39 @@ impl Checker {
         }
         self.writes(d)
     }
+
+    fn computes_float(&mut self, format: FloatFormat, d: Register, s: Register, t: Operand) -> Result<(), VerifyError> {
+        self.reads(s)?;
+        match t {
+            Operand::Register(register) => self.reads(register)?,
+            Operand::Constant(bits) if bits > mask(format.bytes()) => {
+                return self.error(
+                    format!("{bits:#x} are not the bits of a number of {} bits", 8 * format.bytes()),
+                    "write a decimal number, or fewer digits",
+                );
+            }
+            Operand::Constant(_) => {}
+        }
+        self.writes(d)
+    }
+
+    fn converts(&mut self, conversion: Conversion, d: Register, s: Register) -> Result<(), VerifyError> {
+        if let Conversion::FromInteger(integer, _) | Conversion::ToInteger(_, integer) = conversion
+            && !matches!(integer.bytes, 1 | 2 | 4 | 8)
+        {
+            return self.error(format!("an integer of {} bytes", integer.bytes), "an integer has 1, 2, 4 or 8 bytes");
+        }
+        self.reads(s)?;
+        self.writes(d)
+    }
 }
 
 /// Verifies a step and collects the properties that code generation needs.
 pub(super) fn step(program: Program, element: Element) -> Result<Checked, VerifyError> {
-    let mut checker = Checker { at: 0, bytes: element.bytes, written: [false; REGISTERS] };
+    // Wrong formats of integers are reported below.
+    let floats = program.instructions.iter().filter_map(Instruction::float_bytes).map(|bytes| bytes.min(8));
+    let register_bytes = floats.fold(element.bytes, usize::max);
+    let mut checker = Checker { at: 0, bytes: register_bytes, written: [false; REGISTERS] };
     checker.written[0] = true;
     if !is_element(element) {
         let message = format!("elements of {} bytes", element.bytes);
@@ -135,6 +163,12 @@ pub(super) fn step(program: Program, element: Element) -> Result<Checked, Verify
                     note(t);
                 }
             }
+            Instruction::FloatBinary { format, d, s, t, operation: _ } => checker.computes_float(format, d, s, t)?,
+            Instruction::FloatUnary { d, s, function: _, format: _ } => {
+                checker.reads(s)?;
+                checker.writes(d)?;
+            }
+            Instruction::Convert { conversion, d, s } => checker.converts(conversion, d, s)?,
             Instruction::Total { total, s } => {
                 checker.reads(s)?;
                 if totals.replace(total).is_some() {
@@ -154,14 +188,14 @@ pub(super) fn step(program: Program, element: Element) -> Result<Checked, Verify
                     .error("this instruction is for handlers", "steps only compute, on one element at a time");
             }
         }
-        if let Instruction::Set { d, .. } | Instruction::Compute { d, .. } = *instruction {
+        if let Some(d) = instruction.destination() {
             writes |= d.0 == 0;
             if d.0 != 0 && !registers.contains(&d) {
                 registers.push(d);
             }
         }
     }
-    Ok(Checked { program, element, writes, total: totals, registers, constants })
+    Ok(Checked { program, element, register_bytes, writes, total: totals, registers, constants })
 }
 
 /// Verifies a handler with these numbers of pipes and buffers. All registers but `r0` start as zero.
@@ -184,6 +218,12 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
                 checker.writes(d)?;
             }
             Instruction::Compute { operation, d, s, t } => checker.computes(operation, d, s, t)?,
+            Instruction::FloatBinary { format, d, s, t, operation: _ } => checker.computes_float(format, d, s, t)?,
+            Instruction::FloatUnary { d, s, function: _, format: _ } => {
+                checker.reads(s)?;
+                checker.writes(d)?;
+            }
+            Instruction::Convert { conversion, d, s } => checker.converts(conversion, d, s)?,
             Instruction::Total { .. } => {
                 return checker.error("a total is for steps", "add up in a register");
             }

@@ -211,6 +211,100 @@ static void definitions(void) {
     qj_definitions_free(own);
 }
 
+static const char FLOAT_STEPS[] = "step calibrate u16le\n"
+                                  "  cvt.f32.i16 r0, r0\n"
+                                  "  mul.f32 r0, r0, 1.1\n"
+                                  "  add.f32 r0, r0, -0.5\n"
+                                  "  max.f32 r0, r0, -1000\n"
+                                  "  min.f32 r0, r0, 1000\n"
+                                  "  total add.f32 r0\n"
+                                  "  cvt.i16.f32 r0, r0\n"
+                                  "end\n"
+                                  "step root u64le\n"
+                                  "  sqrt.f64 r1, r0\n"
+                                  "  div.f64 r0, r1, 3\n"
+                                  "  total add.f64 r0\n"
+                                  "end\n"
+                                  "handler mean\n"
+                                  "  set.f32 r2, 0\n"
+                                  "again:\n"
+                                  "  if ge r1, r0, done\n"
+                                  "  load u16be r3, r1\n"
+                                  "  cvt.f32.i16 r3, r3\n"
+                                  "  add.f32 r2, r2, r3\n"
+                                  "  add r1, r1, 2\n"
+                                  "  goto again\n"
+                                  "done:\n"
+                                  "  shr r3, r0, 1\n"
+                                  "  cvt.f32.u64 r3, r3\n"
+                                  "  div.f32 r2, r2, r3\n"
+                                  "  eq.f32 r3, r2, r2\n"
+                                  "  if eq r3, 0, wrong   # not a number\n"
+                                  "  send u32be r2\n"
+                                  "  accept\n"
+                                  "wrong:\n"
+                                  "  drop\n"
+                                  "end\n";
+
+static float limited(float x) { return x < -1000 ? -1000 : x > 1000 ? 1000 : x; }
+
+/* Floating-point numbers in steps and handlers, as the compiler of this program computes them. */
+static void floats(void) {
+    enum { SAMPLES = 33 };
+    struct qj_definitions *own;
+    CHECK(qj_definitions_read(FLOAT_STEPS, &own) == QJ_PIPE_OK);
+    struct qj_pipe *calibrate, *root;
+    CHECK(qj_pipe_of_text("calibrate", own, &calibrate) == QJ_PIPE_OK);
+    CHECK(qj_pipe_of_text("root", own, &root) == QJ_PIPE_OK);
+    const struct qj_pipe_report *report;
+    uint64_t total;
+    struct qj_runner *runner = qj_runner_new(calibrate);
+    for (size_t count = 0; count <= SAMPLES; count++) {
+        int16_t samples[SAMPLES], target[SAMPLES];
+        float sum = 0;
+        fill((unsigned char *)samples, sizeof samples);
+        for (size_t at = 0; at < count; at += 2) samples[at] /= 40;
+        CHECK(qj_runner_run(runner, samples, target, 2 * count, NULL, &report) == QJ_PIPE_OK);
+        for (size_t at = 0; at < count; at++) {
+            float scaled = (float)samples[at] * 1.1f;
+            float expected = limited(scaled - 0.5f);
+            sum += expected;
+            CHECK(target[at] == (int16_t)expected);
+        }
+        CHECK(qj_pipe_found(report, QJ_FOUND_TOTAL, &total) && qj_pipe_f32(total) == sum);
+    }
+    qj_runner_free(runner);
+    runner = qj_runner_new(root);
+    double numbers[] = {2, 0.1, 1e300, 5e-324, 0}, roots[5];
+    /* Square roots of these, by multiplication: none of them is off by more than one bit. */
+    CHECK(qj_runner_run(runner, numbers, roots, sizeof numbers, NULL, &report) == QJ_PIPE_OK);
+    double sum = 0;
+    for (int at = 0; at < 5; at++) {
+        double square = 9 * roots[at] * roots[at];
+        CHECK(square >= numbers[at] * (1 - 1e-15) && square <= numbers[at] * (1 + 1e-15) + 5e-324);
+        sum += roots[at];
+    }
+    CHECK(qj_pipe_found(report, QJ_FOUND_TOTAL, &total) && qj_pipe_f64(total) == sum);
+    qj_runner_free(runner), qj_pipe_free(calibrate), qj_pipe_free(root);
+
+    struct qj_handler *mean;
+    CHECK(qj_handler_new(own, "mean", NULL, 0, 0, &mean) == QJ_PIPE_OK);
+    unsigned char message[] = {0, 1, 0xff, 0xf8, 0, 2}; /* 1, -8, 2 */
+    struct qj_handled handled;
+    CHECK(qj_handler_run(mean, message, 6, NULL, 0, 100, &handled) == QJ_PIPE_OK);
+    float expected = -5.0f / 3;
+    uint32_t bits;
+    memcpy(&bits, &expected, 4);
+    unsigned char reply[] = {(unsigned char)(bits >> 24), (unsigned char)(bits >> 16), (unsigned char)(bits >> 8),
+                             (unsigned char)bits};
+    CHECK(handled.verdict == QJ_ACCEPTED && handled.reply_bytes == 4 && memcmp(handled.reply, reply, 4) == 0);
+    CHECK(qj_handler_run(mean, NULL, 0, NULL, 0, 100, &handled) == QJ_PIPE_OK);
+    CHECK(handled.verdict == QJ_DROPPED); /* the mean of nothing */
+    qj_handler_free(mean);
+    qj_definitions_free(own);
+    CHECK(qj_definitions_read("step a u32le\n  add.f32 r0, r0, 1e40\nend\n", &own) == QJ_PIPE_TEXT && says("1e40"));
+}
+
 /* Parts that share bytes are refused, except the same byte of the data on both sides. */
 static void overlapping_parts(struct qj_runner *runner, const struct qj_run_options *options) {
     static unsigned char data[64], key[64];
@@ -335,6 +429,7 @@ int main(void) {
     runs();
     builder();
     definitions();
+    floats();
     mistakes();
     threads();
     puts("ok");

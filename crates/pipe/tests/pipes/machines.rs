@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::floats::{Width, fill_special, longest_steps, random_steps, single_operations, special_data};
 use crate::support::{alphabet, describe, fill, mixed_steps};
 use quaject_pipe::cross::{self, Addresses, FRAME_BYTES, Layout, MAX_BYTES};
 use quaject_pipe::{Error, Step, Store, reference};
@@ -39,46 +40,58 @@ struct Batch {
 type Case = (Vec<Step>, Vec<u8>, Vec<u8>, String);
 
 impl Batch {
+    /// Adds code, with runs on random data.
     fn add(&mut self, steps: &[Step], name: &str, compose: impl FnOnce(&mut [u8]) -> Code, random: &mut Random) {
-        let mut buffer = vec![0; MAX_BYTES];
-        let code = compose(&mut buffer);
-        self.code.resize(self.code.len().next_multiple_of(64) + code.offset % 64, 0);
-        let entry = CODE + self.code.len() as u64;
-        self.code.extend(&buffer[code.offset..code.offset + code.length]);
+        let entry = self.install(compose);
         for _ in 0..Effort::wanted().pick(4, 8, 300) {
             let length = match random.index(3) {
                 0 => random.index(20),
                 1 => random.index(301),
                 _ => random.index(MAX_DATA + 1),
             };
-            let mut place = |page: u64, multiple: usize| match random.index(3) {
-                0 => page + PAGE - (length.next_multiple_of(multiple)) as u64,
-                1 => page + (random.index(64) / multiple * multiple) as u64,
-                // As words want it, so that code for aligned words runs.
-                _ => page + 8 * random.index(8) as u64,
-            };
-            let multiple = if name.contains("Streaming") { 8 } else { 1 };
-            let (source, target, keys) = (place(SOURCE, 1), place(TARGET, multiple), place(KEYS, 1));
             let mut data = vec![0; length];
-            let mut key = vec![0; length];
             fill(random, &mut data);
-            fill(random, &mut key);
-            let addresses = Addresses { streams: keys, tables: TABLES };
-            let frame = cross::frame(steps, self.layout, addresses).expect("the steps are a pipe");
-            let start = self.records.len();
-            for word in [entry, source, target, keys, length as u64, 0, 0] {
-                self.records.extend(if self.layout.little { word.to_le_bytes() } else { word.to_be_bytes() });
-            }
-            self.records.resize(start + 64, 0);
-            self.records.extend(frame);
-            self.records.extend(&data);
-            self.records.resize(start + 64 + FRAME_BYTES + MAX_DATA, 0);
-            self.records.extend(&key);
-            self.records.resize(start + RECORD, 0);
-            let case =
-                format!("{} {name} {length} bytes from {source:x} to {target:x}, keys {keys:x}", describe(steps));
-            self.cases.push((steps.to_vec(), data, key, case));
+            self.add_run(entry, steps, name, data, random);
         }
+    }
+
+    /// The address at which the runner has a function.
+    fn install(&mut self, compose: impl FnOnce(&mut [u8]) -> Code) -> u64 {
+        let mut buffer = vec![0; MAX_BYTES];
+        let code = compose(&mut buffer);
+        self.code.resize(self.code.len().next_multiple_of(64) + code.offset % 64, 0);
+        let entry = CODE + self.code.len() as u64;
+        self.code.extend(&buffer[code.offset..code.offset + code.length]);
+        entry
+    }
+
+    /// Adds a run of a function on data, which lie at random places.
+    fn add_run(&mut self, entry: u64, steps: &[Step], name: &str, data: Vec<u8>, random: &mut Random) {
+        let length = data.len();
+        let mut place = |page: u64, multiple: usize| match random.index(3) {
+            0 => page + PAGE - (length.next_multiple_of(multiple)) as u64,
+            1 => page + (random.index(64) / multiple * multiple) as u64,
+            // As words want it, so that code for aligned words runs.
+            _ => page + 8 * random.index(8) as u64,
+        };
+        let multiple = if name.contains("Streaming") { 8 } else { 1 };
+        let (source, target, keys) = (place(SOURCE, 1), place(TARGET, multiple), place(KEYS, 1));
+        let mut key = vec![0; length];
+        fill(random, &mut key);
+        let addresses = Addresses { streams: keys, tables: TABLES };
+        let frame = cross::frame(steps, self.layout, addresses).expect("the steps are a pipe");
+        let start = self.records.len();
+        for word in [entry, source, target, keys, length as u64, 0, 0] {
+            self.records.extend(if self.layout.little { word.to_le_bytes() } else { word.to_be_bytes() });
+        }
+        self.records.resize(start + 64, 0);
+        self.records.extend(frame);
+        self.records.extend(&data);
+        self.records.resize(start + 64 + FRAME_BYTES + MAX_DATA, 0);
+        self.records.extend(&key);
+        self.records.resize(start + RECORD, 0);
+        let case = format!("{} {name} {length} bytes from {source:x} to {target:x}, keys {keys:x}", describe(steps));
+        self.cases.push((steps.to_vec(), data, key, case));
     }
 
     fn run(self, machine: &str, tools: &Tools) {
@@ -187,7 +200,41 @@ where
         };
         batch.add(&steps, "integers", compose, &mut random);
     }
+    add_floats::<M>(&mut batch, &mut random);
     batch.run(M::NAME, tools);
+}
+
+/// Steps on floating-point numbers: every operation on special values, then random ones, shortest data first.
+fn add_floats<M: Machine>(batch: &mut Batch, random: &mut Random)
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let width = if M::LONG_BITS == 32 { Width::Any } else { Width::Wide };
+    let install = |batch: &mut Batch, steps: &[Step]| {
+        batch.install(|buffer| {
+            let code = cross::compose::<M>(steps, Features::NONE, buffer);
+            code.unwrap_or_else(|error| panic!("{}: {error}", describe(steps)))
+        })
+    };
+    for step in single_operations(width) {
+        let data = special_data(step.element());
+        let steps = [Step::User(step)];
+        let entry = install(batch, &steps);
+        for part in data.chunks(MAX_DATA) {
+            batch.add_run(entry, &steps, "floats", part.to_vec(), random);
+        }
+    }
+    let longest = longest_steps(width);
+    for round in 0..longest.len() + Effort::wanted().pick(50, 400, 10_000) {
+        let steps = longest.get(round).cloned().unwrap_or_else(|| random_steps(random, width));
+        let entry = install(batch, &steps);
+        let (short, long) = (random.index(20), random.index(301));
+        for length in [short, long] {
+            let mut data = vec![0; length];
+            fill_special(random, &mut data);
+            batch.add_run(entry, &steps, "floats", data, random);
+        }
+    }
 }
 
 fn vectors<M: VectorMachine>(tools: &Tools, levels: &[Features])

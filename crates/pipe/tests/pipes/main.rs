@@ -2,6 +2,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "modules of one test program")]
 
 mod every;
+mod floats;
 mod lists;
 mod machines;
 mod memory;

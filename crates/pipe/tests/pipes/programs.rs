@@ -65,7 +65,7 @@ fn errors_in_a_text_are_located() {
         ),
         (
             "step a u8\n  add r0, r0, 300\nend\n",
-            "line 2, column 3: 300 does not fit an element of 8 bits (15); use wider elements, or a smaller number",
+            "line 2, column 3: 300 does not fit a register of 8 bits (15); use wider elements, or a smaller number",
         ),
         ("step copy u8\nend\n", "line 1, column 6: `copy` is a built-in step (4); give it another name"),
         ("step xor u8\nend\n", "line 1, column 6: `xor` is a built-in step (3); give it another name"),
@@ -91,7 +91,7 @@ fn errors_in_a_text_are_located() {
         ),
         (
             "handler h\n\u{e9}\n  \u{e9}: x\nend\n",
-            "line 2, column 1: no instruction `\u{e9}` (1); set add sub mul and or xor min max shl shr, total in steps; load if goto deliver result reply send accept drop in handlers",
+            "line 2, column 1: no instruction `\u{e9}` (1); set add sub mul and or xor min max shl shr, total in steps; load if goto deliver result reply send accept drop in handlers; on floating-point numbers add.f32 and others",
         ),
     ] {
         assert_eq!(diagnostics(text)[0], wanted, "{text}");
