@@ -1,0 +1,6 @@
+/* Does not end. */
+int main(void)
+{
+    for (volatile int round = 0;; round++)
+        ;
+}
