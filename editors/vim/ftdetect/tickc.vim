@@ -1,0 +1,2 @@
+" Programs in 'C.
+autocmd BufNewFile,BufRead *.tc setfiletype tickc
