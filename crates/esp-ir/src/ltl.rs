@@ -478,14 +478,24 @@ impl Parser<'_> {
         let written = self.word().to_string();
         // `#1` is written `L1`, `#retry` is `Lretry`.
         let label = written.strip_prefix('L').unwrap_or(&written);
-        let Some(found) = process.labels.iter().position(|known| known == label) else {
+        // Each expansion of a procedure has a label of this name.
+        let same_name = process.labels.iter().enumerate().filter(|(_, known)| *known == label);
+        let passed = |(number, _)| {
+            let label = LabelId(number as u32);
+            Formula::Proposition(Proposition::Passed { process: id, instance, label })
+        };
+        let mut positions: Vec<Formula> = same_name.map(passed).collect();
+        let Some(last) = positions.pop() else {
             let names: Vec<String> = process.labels.iter().map(|label| format!("L{label}")).collect();
             let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
             let message = format!("`{}` has no label `#{label}`", process.name);
             return Err(LtlError::new(message, suggestion(&written, &names)));
         };
-        let label = LabelId(found as u32);
-        Ok(Formula::Proposition(Proposition::Passed { process: id, instance, label }))
+        if positions.is_empty() {
+            return Ok(last);
+        }
+        positions.push(last);
+        Ok(Formula::Junction(Junction::Or, positions))
     }
 }
 

@@ -7,14 +7,15 @@
 //!   range P.n 0..4     n = e            n = e            fault `range` unless it is in 0..4
 //! ```
 //!
-//! The values that a wait reads have to stay the same while the instance waits. They are chosen on arrival.
+//! The values that a wait reads have to stay the same while the instance waits. They are chosen on arrival. What is
+//! assigned to a forgotten variable is computed, because that may fault, and not kept.
 
 use crate::Context;
 use crate::builder::{Builder, Storage, Write};
 use crate::expression::any;
 use quaject_esp_ir::ir::{
-    self, Base, BinaryOp, Boundary, ChannelId, ExternId, Fault, IntType, Location, Op, Operand, Place, Purity,
-    Terminator, Type, TypeId, TypeTable, Value,
+    self, Base, BinaryOp, Boundary, ChannelId, ExternId, Fault, IntType, Location, Op, Operand, Place, Projection,
+    Purity, Terminator, Type, TypeId, TypeTable, Value,
 };
 use quaject_esp_ir::model::{Abstracted, Abstraction, ModelProgram, Role, Values};
 use quaject_esp_syntax::hir::{self, AbstractionKind, Expr, Influence, LocalId, ModelPath, PatternKind};
@@ -156,6 +157,11 @@ impl Context<'_> {
         self.abstractions.forgotten.get(&AbstractedPart::Variable(self.process?, local)).copied()
     }
 
+    /// Whether the model forgets a variable.
+    pub(super) fn is_forgotten(&self, local: LocalId) -> bool {
+        self.forgotten(local).is_some()
+    }
+
     fn forgotten_payload(&self, channel: ChannelId, number: usize) -> Option<ExternId> {
         self.abstractions.forgotten.get(&AbstractedPart::Payload(channel, number as u32)).copied()
     }
@@ -179,6 +185,33 @@ impl<'p> Builder<'_, '_, 'p> {
         let place = self.temporary(ty);
         self.effect(call(Some(place.clone())), Write::Initial, span);
         Operand::Place(place)
+    }
+
+    /// An arbitrary value for a part of a forgotten variable in memory.
+    pub(super) fn forgotten_part(&mut self, local: LocalId, path: &[Projection], span: Span) -> Place {
+        match self.forgotten_value(local, span) {
+            Some(Operand::Place(place)) => Place { base: place.base, path: path.to_vec() },
+            Some(Operand::Value(_)) | None => unreachable!("aggregates in memory are assigned outside of regions"),
+        }
+    }
+
+    /// Emits the checks of the indices with which a part of a forgotten variable is assigned.
+    pub(super) fn check_indices(&mut self, local: LocalId, path: &[Projection], span: Span) {
+        let mut ty = self.local(local).ty;
+        for step in path {
+            match (step, self.context.types.get(ty)) {
+                (Projection::Element(index), Type::Array { length, element }) => {
+                    let (length, element) = (i128::from(*length), *element);
+                    self.check_limits(*index, (0, length), Fault::Bounds, span);
+                    ty = element;
+                }
+                (Projection::Field(field), Type::Record(id)) => {
+                    let (_, part) = self.context.types.aggregate(*id).parts[*field as usize];
+                    ty = part.expect("fields have a type");
+                }
+                _ => unreachable!("only arrays and records are assigned in part"),
+            }
+        }
     }
 
     /// Chooses values for the forgotten variables that a wait reads.
@@ -265,21 +298,32 @@ impl<'p> Builder<'_, '_, 'p> {
             return;
         }
         let location = self.context.location(span);
-        let Type::Int(int) = *self.context.types.get(self.body.values[value.0 as usize].ty) else { return };
         let Some(range) = self.context.abstractions.ranges.get_mut(&subject) else { return };
         if !range.limits.contains(&location) {
             range.limits.push(location);
         }
-        let (from, to) = (range.from, range.to);
+        let limits = (range.from, range.to);
+        self.check_limits(value, limits, Fault::Range, span);
+    }
+
+    /// Emits a fault for integers below the first limit, and from the second on.
+    fn check_limits(&mut self, value: Value, (from, to): (i128, i128), fault: Fault, span: Span) {
+        let Type::Int(int) = *self.context.types.get(self.body.values[value.0 as usize].ty) else { return };
         if from > int.min() {
-            self.fault_unless(value, BinaryOp::GreaterEqual, from, int, span);
+            self.fault_unless((value, int), (BinaryOp::GreaterEqual, from), fault, span);
         }
         if to <= int.max() {
-            self.fault_unless(value, BinaryOp::Less, to, int, span);
+            self.fault_unless((value, int), (BinaryOp::Less, to), fault, span);
         }
     }
 
-    fn fault_unless(&mut self, value: Value, operator: BinaryOp, bound: i128, int: IntType, span: Span) {
+    fn fault_unless(
+        &mut self,
+        (value, int): (Value, IntType),
+        (operator, bound): (BinaryOp, i128),
+        fault: Fault,
+        span: Span,
+    ) {
         let ty = self.body.values[value.0 as usize].ty;
         let holds = if (int.min()..=int.max()).contains(&bound) {
             let bound = self.define(ty, Op::Constant(bound), span);
@@ -291,7 +335,7 @@ impl<'p> Builder<'_, '_, 'p> {
         let (within, beyond) = (self.block(), self.block());
         self.branch(holds, within, beyond, span);
         self.enter(beyond);
-        self.end(Terminator::Fault(Fault::Range), span);
+        self.end(Terminator::Fault(fault), span);
         self.enter(within);
     }
 }

@@ -5,14 +5,15 @@
 //!   now, t + d, t - d      0                 all times are one value
 //!   t < u, t == u          time order()      an extern function that returns either truth value
 //!   t - u                  0                 then all durations are one value, and compared like times
-//!   d / e                  0                 then any number, where it does not influence control
+//!   d / e                  0                 then any number, where it does not influence control or is that of a
+//!                                            forgotten variable
 //! ```
 
 use crate::Context;
 use crate::builder::Builder;
-use quaject_esp_ir::ir::{BinaryOp, Extern, ExternId, Location, Op, Purity, Type, TypeId, TypeTable, Value};
+use quaject_esp_ir::ir::{BinaryOp, Extern, ExternId, Location, Op, Operand, Purity, Type, TypeId, TypeTable, Value};
 use quaject_esp_ir::model::{ModelProgram, UndecidedKind, UndecidedTime, Values};
-use quaject_esp_syntax::hir::{self, BinaryOperator, ClockUse, Durations, Expr, ExprKind, Influence};
+use quaject_esp_syntax::hir::{self, BinaryOperator, ClockUse, Durations, Expr, ExprKind, Influence, LocalId};
 use quaject_esp_syntax::span::Span;
 
 /// The meaning of times and durations in what is lowered.
@@ -176,14 +177,34 @@ impl Builder<'_, '_, '_> {
         self.define(TypeTable::BOOL, Op::Binary(BinaryOp::BitAnd, condition, either), span)
     }
 
+    /// The number that a forgotten variable gets if it is assigned such a quotient, perhaps converted: any of its
+    /// range.
+    pub(super) fn forgotten_quotient(&mut self, local: LocalId, value: &Expr) -> Option<Value> {
+        let mut quotient = value;
+        while let ExprKind::Convert(inner) = &quotient.kind {
+            quotient = inner;
+        }
+        let ExprKind::Binary(BinaryOperator::Divide, left, right) = &quotient.kind else { return None };
+        let is_known = !self.context.is_unknown_quotient(left, right);
+        if is_known || !is_known_divisor(right) || !self.context.is_forgotten(local) {
+            return None;
+        }
+        // Indices in the operands can fault.
+        self.value(left);
+        self.value(right);
+        match self.forgotten_value(local, value.span)? {
+            Operand::Value(number) => Some(number),
+            Operand::Place(_) => unreachable!("a number is in a register"),
+        }
+    }
+
     /// The quotient of durations that are not known.
     pub(super) fn unknown_quotient(&mut self, left: &Expr, right: &Expr, span: Span) -> Value {
         // Indices in the operands can fault.
         self.value(left);
         self.value(right);
-        let is_known_divisor = matches!(right.kind, ExprKind::Constant(divisor) if divisor != 0);
         let abstraction = self.context.clock.abstraction.as_ref().expect("times are abstract in a model only");
-        if !is_known_divisor {
+        if !is_known_divisor(right) {
             self.leave_undecided(UndecidedKind::Divisor, span);
         } else if abstraction.quotient == Influence::Control {
             self.leave_undecided(UndecidedKind::Quotient, span);
@@ -213,4 +234,9 @@ impl Builder<'_, '_, '_> {
             undecided.push(UndecidedTime { location, kind });
         }
     }
+}
+
+/// Whether a division by this operand cannot fault.
+fn is_known_divisor(divisor: &Expr) -> bool {
+    matches!(divisor.kind, ExprKind::Constant(number) if number != 0)
 }

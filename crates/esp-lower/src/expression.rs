@@ -17,6 +17,8 @@ const MAX_BUILT_ELEMENTS: usize = 64;
 /// The target of an assignment, with its indices evaluated.
 pub(super) enum Target {
     Variable(hir::LocalId),
+    /// A part of a variable that the model forgets.
+    Forgotten(hir::LocalId, Vec<Projection>),
     Memory(Place),
     Length(Place),
     Slice(Place, Option<Value>, Option<Value>),
@@ -479,6 +481,7 @@ impl Builder<'_, '_, '_> {
                 Argument::Value(expr) => self.operand(expr),
                 Argument::Mutable(place) => match self.target(place) {
                     Target::Memory(place) => Operand::Place(place),
+                    Target::Forgotten(local, path) => Operand::Place(self.forgotten_part(local, &path, place.span)),
                     Target::Variable(local) => self.variable_place(local, place.span, &mut after),
                     Target::Length(_) | Target::Slice(..) | Target::Number(..) | Target::Bits(..) => {
                         unreachable!("only variables and their parts are passed to be written")
@@ -492,6 +495,9 @@ impl Builder<'_, '_, '_> {
     fn variable_place(&mut self, local: hir::LocalId, span: Span, after: &mut Vec<(hir::LocalId, Place)>) -> Operand {
         let ty = self.local(local).ty;
         match self.storage(local) {
+            Storage::Slot(_) if self.context.is_forgotten(local) => {
+                Operand::Place(self.forgotten_part(local, &[], span))
+            }
             Storage::Slot(slot) => Operand::Place(Place { base: Base::Slot(slot), path: Vec::new() }),
             Storage::Ssa if self.context.boxed(ty).is_some() => Operand::Place(object(self.read(local))),
             Storage::Ssa => {
@@ -526,6 +532,7 @@ impl Builder<'_, '_, '_> {
         if place.path.is_empty() {
             return Target::Variable(place.base);
         }
+        let is_forgotten = self.context.is_forgotten(place.base);
         for part in &place.path {
             match part {
                 PlaceStep::Content => {}
@@ -550,7 +557,7 @@ impl Builder<'_, '_, '_> {
                 }
             }
         }
-        Target::Memory(memory)
+        if is_forgotten { Target::Forgotten(place.base, memory.path) } else { Target::Memory(memory) }
     }
 
     /// Reads the target of an update.
@@ -558,6 +565,7 @@ impl Builder<'_, '_, '_> {
         let op = match target {
             Target::Variable(local) => return self.read_or_any(*local, span),
             Target::Memory(place) => Op::Load(place.clone()),
+            Target::Forgotten(local, path) => Op::Load(self.forgotten_part(*local, path, span)),
             Target::Length(place) => Op::Length(place.clone()),
             Target::Number(place, offset, bits, order) => {
                 Op::LoadNumber { from: place.clone(), offset: *offset, bits: *bits, order: *order }
@@ -571,6 +579,8 @@ impl Builder<'_, '_, '_> {
     /// Assigns a value of the target's type.
     pub(super) fn store(&mut self, target: Target, operand: Operand, span: Span) {
         let op = match (target, operand) {
+            (Target::Forgotten(local, path), _) => return self.check_indices(local, &path, span),
+            (Target::Variable(local), Operand::Place(_)) if self.context.is_forgotten(local) => return,
             (Target::Variable(local), Operand::Value(value)) => {
                 self.check_variable_range(local, value, span);
                 return self.write(local, value);

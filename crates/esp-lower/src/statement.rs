@@ -188,7 +188,8 @@ impl<'p> Builder<'_, '_, 'p> {
         if place.path.is_empty() {
             match self.storage(place.base) {
                 Storage::Ssa => {
-                    let mut result = self.value(value);
+                    let chosen = self.forgotten_quotient(place.base, value);
+                    let mut result = chosen.unwrap_or_else(|| self.value(value));
                     if self.is_mutable_object(place.base) && !is_fresh(value) {
                         result = self.thaw(result, span);
                     }
@@ -196,6 +197,9 @@ impl<'p> Builder<'_, '_, 'p> {
                     self.write(place.base, result);
                 }
                 Storage::Slot(_) if is_local(value, place.base) => {}
+                Storage::Slot(_) if self.context.is_forgotten(place.base) => {
+                    self.operand(value);
+                }
                 Storage::Slot(slot) => {
                     let to = Place { base: Base::Slot(slot), path: Vec::new() };
                     if mentions(value, place.base) {
@@ -225,8 +229,12 @@ impl<'p> Builder<'_, '_, 'p> {
                     Storage::Ssa => super::builder::object(self.read(local)),
                 },
                 Target::Memory(to) => to,
-                Target::Length(_) | Target::Slice(..) | Target::Number(..) | Target::Bits(..) => {
-                    unreachable!("only whole bytes are appended to")
+                Target::Forgotten(..)
+                | Target::Length(_)
+                | Target::Slice(..)
+                | Target::Number(..)
+                | Target::Bits(..) => {
+                    unreachable!("only whole bytes are appended to, which are not forgotten")
                 }
             };
             self.effect(Op::Append { to, from }, Write::Update, span);

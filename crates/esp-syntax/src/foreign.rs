@@ -70,6 +70,11 @@ pub(crate) fn instead_of_operator(word: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a word means the length of a value.
+pub(crate) fn is_length(word: &str) -> bool {
+    matches!(word, "len" | "length" | "size" | "count" | "strlen")
+}
+
 /// What to write instead of a call.
 pub(crate) fn instead_of_call(word: &str) -> Option<&'static str> {
     Some(match word {
@@ -80,7 +85,7 @@ pub(crate) fn instead_of_call(word: &str) -> Option<&'static str> {
             "send it to the environment: `out(c, e);` with `channel c(int) external in;`"
         }
         "sleep" | "delay" | "usleep" => "wait with `alt { after (10 ms) { } }`",
-        "len" | "length" | "size" | "strlen" => "the length of `a` is `a.len`",
+        word if is_length(word) => "the length of `a` is `a.len`",
         "panic" => "`assert(e);` stops the program if e is false",
         _ => return None,
     })

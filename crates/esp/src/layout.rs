@@ -33,7 +33,7 @@ pub(crate) struct Rectangle {
 }
 
 impl Rectangle {
-    fn middle(&self) -> f64 {
+    pub(crate) fn middle(&self) -> f64 {
         self.top + self.height / 2.0
     }
 }
@@ -81,6 +81,23 @@ pub(crate) fn place(graph: &Graph) -> Layout {
     let order = order_columns(&cells, &pieces);
     let middles = align(&cells, &pieces, &order);
     draw(graph, &reversed, &cells, &pieces, &chains, &order, &middles)
+}
+
+/// The column of each node, from the left.
+pub(crate) fn columns(graph: &Graph) -> Vec<usize> {
+    assign_columns(graph, &edges_against_the_flow(graph))
+}
+
+/// The width that a graph has when placed.
+pub(crate) fn width(graph: &Graph) -> f64 {
+    let mut widths: Vec<f64> = Vec::new();
+    for (column, (width, _)) in columns(graph).into_iter().zip(&graph.sizes) {
+        if widths.len() <= column {
+            widths.resize(column + 1, 0.0);
+        }
+        widths[column] = widths[column].max(*width);
+    }
+    widths.iter().sum::<f64>() + COLUMN_GAP * widths.len().saturating_sub(1) as f64
 }
 
 /// Which edges point from right to left: those that close a cycle in a depth-first walk which begins at nodes

@@ -8,6 +8,7 @@
 struct Readme;
 
 mod adaptive;
+mod bands;
 mod describe;
 mod graph;
 mod layout;

@@ -144,7 +144,7 @@ fn undecided_times(sources: &SourceMap, model: &ModelProgram) -> Vec<Diagnostic>
             ),
             UndecidedKind::Quotient => (
                 format!("{of} does not know this number, and it decides what the program does"),
-                "compare durations, as in `now - start > (5 ms)`, not their numbers",
+                "compare durations, as in `now - start > (5 ms)`, or let the model forget the variable that holds it",
             ),
         };
         Diagnostic::new(Code::E0805, span, message).help(help)

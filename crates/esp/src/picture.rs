@@ -1,6 +1,7 @@
 //! Pictures in SVG: boxes, pills and arrows, positioned by `layout`. Knows nothing of their meaning.
 
-use crate::layout::{self, Graph, Point, Rectangle};
+use crate::bands::{self, Band, Place};
+use crate::layout::{self, Graph, Layout, Point, Rectangle};
 use std::fmt::Write;
 
 /// One box or pill of the picture.
@@ -54,6 +55,10 @@ const LABEL_LINE: f64 = 18.0;
 const NOTE_LINE: f64 = 14.0;
 const PADDING: f64 = 11.0;
 const MARGIN: f64 = 24.0;
+/// The width of a page of paper, A4 landscape, at 96 pixels an inch: wider pictures are split into bands.
+const PAGE_WIDTH: f64 = 1122.0;
+/// Space between bands.
+const BAND_GAP: f64 = 48.0;
 /// The offset of the second box of [`Shape::Stack`].
 const STACK: f64 = 4.0;
 /// The maximal length of labels and notes.
@@ -63,15 +68,29 @@ const STYLE: &str = "\
 text{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;text-anchor:middle}\
 .label{font-size:13px;fill:#17202a}.note{font-size:10.5px;fill:#5d6d7e}\
 .process{fill:#e8f1fb;stroke:#2e6da4;stroke-width:1.4}.channel{fill:#ffffff;stroke:#7b8794;stroke-width:1.1}\
-.environment{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}.shared{stroke-dasharray:5 3}\
+.environment{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}.shared{stroke-dasharray:5 3}.copy{stroke-dasharray:2 3;fill-opacity:0.4}\
 .arrow{fill:none;stroke:#56606b;stroke-width:1.3}.head{fill:#56606b}";
 
 /// Draws nodes and the edges between them.
 pub(crate) fn draw(nodes: &[Node], edges: Vec<(usize, usize)>) -> String {
     let graph = Graph { sizes: nodes.iter().map(size).collect(), edges };
-    let layout = layout::place(&graph);
+    // A pill is small, and has few edges.
+    let copied_end = |(from, to): (usize, usize)| match (nodes[from].shape, nodes[to].shape) {
+        (Shape::Pill, Shape::Box | Shape::Stack) => from,
+        (Shape::Pill, Shape::Pill) | (Shape::Box | Shape::Stack, _) => to,
+    };
+    let bands = bands::split(&graph, PAGE_WIDTH - 2.0 * MARGIN, &copied_end);
+    let placed: Vec<(Band, Layout)> = bands
+        .into_iter()
+        .map(|band| {
+            let layout = layout::place(&band.graph);
+            (band, layout)
+        })
+        .collect();
 
-    let (width, height) = (layout.size.0 + 2.0 * MARGIN, layout.size.1 + 2.0 * MARGIN);
+    let width = placed.iter().map(|(_, layout)| layout.size.0).fold(0.0, f64::max) + 2.0 * MARGIN;
+    let heights = placed.iter().map(|(_, layout)| layout.size.1 + BAND_GAP).sum::<f64>();
+    let height = (heights - BAND_GAP).max(0.0) + 2.0 * MARGIN;
     let mut svg = String::new();
     let _ = write!(
         svg,
@@ -80,11 +99,17 @@ pub(crate) fn draw(nodes: &[Node], edges: Vec<(usize, usize)>) -> String {
          <rect x=\"{0:.0}\" y=\"{0:.0}\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
         -MARGIN
     );
-    for route in &layout.routes {
-        arrow(&mut svg, route);
-    }
-    for (node, rectangle) in nodes.iter().zip(&layout.nodes) {
-        shape(&mut svg, node, rectangle);
+    let mut top = 0.0;
+    for (band, layout) in &placed {
+        let _ = writeln!(svg, "<g transform=\"translate(0 {top:.1})\">");
+        for route in &layout.routes {
+            arrow(&mut svg, route);
+        }
+        for (member, rectangle) in band.nodes.iter().zip(&layout.nodes) {
+            shape(&mut svg, &nodes[member.node], member.place, rectangle);
+        }
+        svg.push_str("</g>\n");
+        top += layout.size.1 + BAND_GAP;
     }
     svg.push_str("</svg>\n");
     svg
@@ -125,29 +150,37 @@ fn arrow(svg: &mut String, route: &[Point]) {
         writeln!(svg, "\"/><path class=\"head\" d=\"M{x:.1} {y:.1} L{back:.1} {above:.1} L{back:.1} {below:.1}Z\"/>");
 }
 
-fn shape(svg: &mut String, node: &Node, place: &Rectangle) {
-    let class = node.class;
+fn shape(svg: &mut String, node: &Node, place: Place, rectangle: &Rectangle) {
+    let class = match place {
+        Place::Here => node.class.to_string(),
+        Place::Above | Place::Below => format!("{} copy", node.class),
+    };
     let corner = match node.shape {
         Shape::Box | Shape::Stack => 5.0,
-        Shape::Pill => place.height / 2.0,
+        Shape::Pill => rectangle.height / 2.0,
     };
-    let _ = write!(svg, "<g><title>{}</title>", escape(&node.tip));
-    let mut rectangle = |offset: f64| {
+    let tip = match place {
+        Place::Here => node.tip.clone(),
+        Place::Above => format!("{}, drawn above", node.tip),
+        Place::Below => format!("{}, drawn below", node.tip),
+    };
+    let _ = write!(svg, "<g><title>{}</title>", escape(&tip));
+    let mut outline = |offset: f64| {
         let _ = write!(
             svg,
             "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"{corner:.1}\"/>",
-            place.left + offset,
-            place.top - offset,
-            place.width,
-            place.height
+            rectangle.left + offset,
+            rectangle.top - offset,
+            rectangle.width,
+            rectangle.height
         );
     };
     if node.shape == Shape::Stack {
-        rectangle(STACK);
+        outline(STACK);
     }
-    rectangle(0.0);
-    let x = place.left + place.width / 2.0;
-    let middle = place.top + place.height / 2.0;
+    outline(0.0);
+    let x = rectangle.left + rectangle.width / 2.0;
+    let middle = rectangle.middle();
     // SVG positions text by its baseline, a third of the font size below the middle of the line.
     let (label, note) = if node.note.is_empty() { (middle + 4.5, 0.0) } else { (middle - 2.0, middle + 12.5) };
     let _ = write!(svg, "<text class=\"label\" x=\"{x:.1}\" y=\"{label:.1}\">{}</text>", escape(&node.label));

@@ -6,6 +6,7 @@ use super::constants::error_expr;
 use super::expressions::{Typed, Value};
 use super::layouts;
 use super::names::{Entity, Named};
+use super::uses::Rank;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{self, ByteOrder, ExprKind, LayoutId};
@@ -158,6 +159,7 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn field(&mut self, id: crate::types::AggregateId, name: &ast::Name) -> Option<(u32, TypeId)> {
         let parts = &self.checker.types.aggregate(id).parts;
         if let Some(index) = parts.iter().position(|(part, _)| *part == name.text) {
+            self.checker.record_part(name.span, id, index as u32);
             return Some((index as u32, parts[index].1.unwrap_or(TypeTable::ERROR)));
         }
         let candidates: Vec<_> = parts.iter().map(|(part, _)| part.clone()).collect();
@@ -169,6 +171,8 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn layout_field(&mut self, layout: LayoutId, name: &ast::Name) -> Option<(u32, TypeId)> {
         let fields = &self.checker.layouts[layout.0 as usize].1.as_ref()?.fields;
         if let Some(index) = fields.iter().position(|field| field.name == name.text) {
+            let written = self.checker.layouts[layout.0 as usize].0.fields.iter().find(|f| f.name.text == name.text);
+            written.into_iter().for_each(|field| self.checker.record_use(name.span, Rank::Part, field.name.span));
             return Some((index as u32, layouts::field_type(fields[index].width_bits)));
         }
         let candidates: Vec<_> = fields.iter().map(|field| field.name.clone()).collect();

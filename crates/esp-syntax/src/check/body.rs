@@ -3,6 +3,7 @@
 use super::constants::Constant;
 use super::expand::{ChannelEnd, Frame};
 use super::names::Checker;
+use super::uses::{DefinitionKind, Rank, label_text};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{self, FnId, LabelId, LocalId, Mutability, ProcessId, SiteId};
@@ -55,6 +56,8 @@ pub(super) enum Role {
     Parameter,
     /// Of a `for`.
     Counter,
+    /// Of a procedure, for a call.
+    Result,
 }
 
 /// A variable.
@@ -218,8 +221,11 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<Binding> {
-        self.visible.get(name).map(|index| self.facts.declarations[*index as usize].binding)
+    /// What a local name means, which is a use of it.
+    pub(super) fn find(&self, name: &ast::Name) -> Option<Binding> {
+        let declaration = &self.facts.declarations[*self.visible.get(&name.text)? as usize];
+        self.checker.record_use(name.span, Rank::Local, declaration.span);
+        Some(declaration.binding)
     }
 
     /// The type of an `ast::Type` inside the body: its lengths may name local constants.
@@ -227,7 +233,7 @@ impl<'c, 'a> Body<'c, 'a> {
         let mut names = Vec::new();
         super::order::names_in_type(ty, &mut names);
         for name in names {
-            if let Some(binding) = self.find(&name.text) {
+            if let Some(binding) = self.find(name) {
                 let constant = match binding {
                     Binding::Const(index) => Some(self.facts.constants[index as usize].clone()),
                     Binding::Local(_) => None,
@@ -259,7 +265,12 @@ impl<'c, 'a> Body<'c, 'a> {
                 None => self.warn_hidden_item(name),
             }
         }
-        self.make_visible(name, binding);
+        let kind = match (role, binding) {
+            (Some(Role::Parameter), _) => DefinitionKind::Parameter,
+            (_, Binding::Const(_)) => DefinitionKind::Constant,
+            (_, Binding::Local(_) | Binding::Channel(_)) => DefinitionKind::Variable,
+        };
+        self.make_visible(name, binding, kind);
     }
 
     /// Makes a parameter of a procedure or template visible. It may hide an item: a procedure does not know the items
@@ -273,10 +284,11 @@ impl<'c, 'a> Body<'c, 'a> {
         {
             self.report_hidden(name, hidden, None);
         }
-        self.make_visible(name, binding);
+        self.make_visible(name, binding, DefinitionKind::Parameter);
     }
 
-    fn make_visible(&mut self, name: &ast::Name, binding: Binding) {
+    fn make_visible(&mut self, name: &ast::Name, binding: Binding, kind: DefinitionKind) {
+        self.checker.record_definition(name.span, kind);
         let hidden = self.visible.get(&name.text).copied();
         let index = self.facts.declarations.len() as u32;
         self.facts.declarations.push(Declaration {
@@ -297,7 +309,7 @@ impl<'c, 'a> Body<'c, 'a> {
             Binding::Channel(_) => "channel",
             Binding::Local(id) => match self.facts.locals[id.0 as usize].role {
                 Role::Parameter => "parameter",
-                Role::Variable | Role::Received | Role::Counter => "variable",
+                Role::Variable | Role::Received | Role::Counter | Role::Result => "variable",
             },
         };
         let text = &name.text;
@@ -315,7 +327,7 @@ impl<'c, 'a> Body<'c, 'a> {
     }
 
     fn warn_hidden_item(&mut self, name: &ast::Name) {
-        if let Some(named) = self.checker.find(name) {
+        if let Some(named) = self.checker.lookup(name) {
             let message = format!("`{}` hides the {} `{}`", name.text, named.entity.noun(), name.text);
             let diagnostic = Diagnostic::new(Code::W0901, name.span, message)
                 .label(named.span, format!("the {} is declared here", named.entity.noun()));
@@ -360,6 +372,9 @@ impl<'c, 'a> Body<'c, 'a> {
     /// A new constant, visible from here on.
     pub(super) fn declare_constant(&mut self, name: &ast::Name, value: Constant) {
         let index = self.facts.constants.len() as u32;
+        if let Constant::Typed(value) = &value {
+            self.checker.record_type(name.span, value.ty, Mutability::Immutable);
+        }
         self.facts.constants.push(value);
         self.bind(name, Binding::Const(index), None);
     }
@@ -419,7 +434,16 @@ impl<'c, 'a> Body<'c, 'a> {
         self.facts.site_scopes[site.0 as usize] = self.head;
     }
 
+    /// Records that a label of a loop around is named.
+    pub(super) fn record_label(&self, label: &ast::Label) {
+        let is_named = |(text, span): &&(SmolStr, Span)| *text == label.text && span.file == label.span.file;
+        if let Some((text, declared)) = self.labels.iter().rev().find(is_named) {
+            self.checker.record_use(label_text(label.span, text), Rank::Part, label_text(*declared, text));
+        }
+    }
+
     pub(super) fn add_label(&mut self, label: &ast::Label) -> LabelId {
+        self.checker.record_definition(label_text(label.span, &label.text), DefinitionKind::Label);
         let id = LabelId(self.labels.len() as u32);
         self.labels.push((label.text.clone(), label.span));
         self.facts.label_scopes.push(self.head);
@@ -434,6 +458,9 @@ impl<'c, 'a> Body<'c, 'a> {
         for local in &mut self.facts.locals {
             // "and `int` if there is none" (section 4).
             local.ty.get_or_insert(TypeTable::I32);
+        }
+        for local in &self.facts.locals {
+            self.checker.record_type(local.span, local.ty.unwrap_or(TypeTable::I32), local.mutability);
         }
         self.facts
             .locals

@@ -139,7 +139,7 @@ impl<'a> Body<'_, 'a> {
             self.checker.error(Code::E0302, argument.span, format!("`{}` takes a variable", name.text));
             return None;
         };
-        let Some(Binding::Local(id)) = self.find(&variable.text) else {
+        let Some(Binding::Local(id)) = self.find(variable) else {
             self.unknown_variable(variable);
             return None;
         };
@@ -292,7 +292,7 @@ impl<'a> Body<'_, 'a> {
             return None;
         }
         let is_function = |entity| matches!(entity, Entity::Function(_) | Entity::Extern(_));
-        if self.find(&name.text).is_some() {
+        if self.find(name).is_some() {
             self.checker.unknown_item("function", name, is_function);
             arguments.iter().for_each(|argument| self.absorb(argument));
             return None;

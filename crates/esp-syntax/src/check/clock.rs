@@ -7,7 +7,10 @@ use super::expressions::Value;
 use super::names::{Checker, Entity, Named};
 use crate::ast::{self, TimeUnit};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::hir::{self, BinaryOperator, Boundary, Durations, ExprKind, IntType, Mutability, StmtKind};
+use crate::hir::{
+    self, AbstractionKind, BinaryOperator, Boundary, Durations, ExprKind, Influence, IntType, ModelAbstraction,
+    ModelPath, Mutability, StmtKind,
+};
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
 
@@ -208,11 +211,11 @@ impl<'a> Body<'_, 'a> {
     fn apparent_type(&self, expr: &ast::Expr) -> Option<TypeId> {
         match &expr.kind {
             ast::ExprKind::Duration(..) => Some(TypeTable::DURATION),
-            ast::ExprKind::Name(name) => match self.find(&name.text) {
+            ast::ExprKind::Name(name) => match self.find(name) {
                 Some(Binding::Local(id)) => self.local(id).ty,
                 Some(Binding::Channel(_)) => None,
                 Some(Binding::Const(index)) => constant_type(&self.facts.constants[index as usize]),
-                None => match self.checker.find(name) {
+                None => match self.checker.lookup(name) {
                     Some(Named { entity: Entity::Const(entry), .. }) => {
                         constant_type(self.checker.consts[entry].value.as_ref()?)
                     }
@@ -220,7 +223,7 @@ impl<'a> Body<'_, 'a> {
                     Some(_) | None => None,
                 },
             },
-            ast::ExprKind::Call(name, _) => match self.checker.find(name)?.entity {
+            ast::ExprKind::Call(name, _) => match self.checker.lookup(name)?.entity {
                 Entity::Function(id) => Some(self.checker.functions[id.0 as usize].result),
                 Entity::Extern(id) => self.checker.externs[id.0 as usize].hir.result,
                 _ => None,
@@ -263,6 +266,25 @@ impl Checker<'_> {
             written.map(|(_, ty, _)| ty).chain(entry.hir.result.iter())
         });
         if messages.chain(results).any(|ty| self.types.holds_clock(*ty)) {
+            self.clock.durations = Durations::Unknown;
+        }
+    }
+
+    /// Records that a model forgets durations that decide what the program does: they are compared with others.
+    pub(super) fn note_forgotten_durations(&mut self) {
+        let of_type = |ty| self.types.holds(ty, &|part| part == TypeTable::DURATION);
+        let holds_duration = |abstraction: &ModelAbstraction| match (abstraction.kind, &abstraction.path) {
+            (AbstractionKind::Hash | AbstractionKind::Range(..), _) | (_, ModelPath::Extern(_)) => false,
+            (_, ModelPath::Variable(process, local)) => {
+                let process = self.processes[process.0 as usize].hir.as_ref();
+                process.is_some_and(|process| of_type(process.locals[local.0 as usize].ty))
+            }
+            (_, ModelPath::Payload(channel, number)) => {
+                of_type(self.channels[channel.0 as usize].hir.payload[*number as usize])
+            }
+        };
+        let mut abstractions = self.models.iter().flat_map(|model| &model.abstractions);
+        if abstractions.any(|part| part.influence == Influence::Control && holds_duration(part)) {
             self.clock.durations = Durations::Unknown;
         }
     }

@@ -157,6 +157,17 @@ impl Body<'_, '_> {
             });
             return self.checker.report(diagnostic);
         }
+        if let (Type::Pid(processes), Some(_)) = (types.get(expected), self.checker.int_type(found)) {
+            let entry = processes.first().map(|process| &self.checker.processes[process.0 as usize].item);
+            let help = match entry {
+                Some(item) if item.replicas.is_some() => {
+                    format!("the id of a replica is `@{}[{text}]`, its number `int(id)`", item.name.text)
+                }
+                Some(item) => format!("the id of the process is `@{}`", item.name.text),
+                None => "the id of a process is written `@p`".to_string(),
+            };
+            return self.checker.report(diagnostic.help(help));
+        }
         if let (Some(enumeration), Type::Int(int)) = (types.enumeration(found), types.get(expected)) {
             let (name, base) = (int.name(), enumeration.base.name());
             diagnostic = diagnostic.help(format!("write `{name}({text})` for the code, which is a `{base}`"));

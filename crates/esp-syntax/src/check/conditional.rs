@@ -10,7 +10,6 @@ use super::order;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::ExprKind;
-use crate::span::SourceMap;
 use crate::types::TypeTable;
 
 /// An item of the program.
@@ -22,11 +21,7 @@ pub(super) struct Presence<'a> {
 }
 
 /// The items of a program in order of text.
-pub(super) fn items<'a>(
-    sources: &mut SourceMap,
-    loaded: &'a Loaded,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Presence<'a>> {
+pub(super) fn items<'a>(checker: &mut Checker<'a>, loaded: &'a Loaded) -> Vec<Presence<'a>> {
     let written: Vec<&'a ast::Item> =
         loaded.order.iter().map(|(file, item)| &loaded.files[*file].items[*item]).collect();
     let is_decided = |item: &ast::Item| match item {
@@ -39,11 +34,14 @@ pub(super) fn items<'a>(
         return written.into_iter().map(|item| Presence { item, absent: false }).collect();
     }
     let copies = Copies::default();
-    let mut choices = Choices { checker: Checker::new(sources, &copies, &loaded.scopes, loaded.integrity, Vec::new()) };
+    let of_items = Checker::new(checker.sources, &copies, &loaded.scopes, loaded.integrity, Vec::new());
+    let mut choices = Choices { checker: of_items };
+    choices.checker.recorder = checker.recorder;
     written.iter().for_each(|item| choices.declare(item));
     let mut items = Vec::new();
     written.iter().for_each(|item| choices.choose(item, &mut items));
-    diagnostics.append(&mut choices.checker.diagnostics);
+    let mut found = std::mem::take(&mut choices.checker.diagnostics);
+    checker.diagnostics.append(&mut found);
     items
 }
 

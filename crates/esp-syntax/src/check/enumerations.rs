@@ -13,7 +13,7 @@ use crate::types::{Enumeration, TypeId, TypeTable};
 impl<'a> Body<'_, 'a> {
     /// The enumeration of this name, if no local hides it.
     pub(super) fn enumeration_named(&self, name: &ast::Name) -> Option<(Enumeration, TypeId)> {
-        let None::<Binding> = self.find(&name.text) else { return None };
+        let None::<Binding> = self.find(name) else { return None };
         let Some(Named { entity: Entity::Type(entry), .. }) = self.checker.find(name) else { return None };
         let ty = self.checker.type_entries[entry].resolved?;
         Some((self.checker.types.enumeration(ty)?.clone(), ty))
@@ -21,6 +21,7 @@ impl<'a> Body<'_, 'a> {
 
     /// `code.ok`
     pub(super) fn enumerator(&mut self, enumeration: &Enumeration, ty: TypeId, case: &ast::Name, span: Span) -> Value {
+        self.checker.record_case(ty, &case.text, case.span);
         if let Some((_, code)) = enumeration.cases.iter().find(|(name, _)| *name == case.text) {
             return Value::constant(*code, ty, span);
         }

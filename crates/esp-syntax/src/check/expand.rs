@@ -72,9 +72,7 @@ impl<'a> Body<'_, 'a> {
     /// The procedure of this name.
     pub(super) fn procedure(&self, name: &ast::Name) -> Option<usize> {
         match self.checker.find(name) {
-            Some(Named { entity: Entity::Procedure(procedure), .. }) if self.find(&name.text).is_none() => {
-                Some(procedure)
-            }
+            Some(Named { entity: Entity::Procedure(procedure), .. }) if self.find(name).is_none() => Some(procedure),
             Some(_) | None => None,
         }
     }
@@ -147,23 +145,24 @@ impl<'a> Body<'_, 'a> {
         for (parameter, given) in item.parameters.iter().zip(given) {
             self.give(parameter, given, &mut inside);
         }
-        let result = self.procedure_body(procedure, item, result, &mut inside);
+        let result = self.procedure_body(procedure, item, result.map(|ty| (ty, span)), &mut inside);
         self.leave_expansion(outer);
         statements.push(Stmt { kind: StmtKind::Inline(inside), span });
         Some(result)
     }
 
-    /// Checks the body of a procedure, whose parameters are visible; returns the variable of the result.
+    /// Checks the body of a procedure, whose parameters are visible, and whose result, if it has one, goes to a call;
+    /// returns the variable of the result.
     fn procedure_body(
         &mut self,
         procedure: usize,
         item: &'a ast::Procedure,
-        result: Option<TypeId>,
+        result: Option<(TypeId, Span)>,
         inside: &mut Vec<Stmt>,
     ) -> Option<(LocalId, TypeId)> {
-        let result = result.map(|ty| {
-            let hidden = ast::Name { text: "result".into(), span: item.name.span };
-            let id = self.add_local(&hidden, Some(ty), Mutability::Immutable, Role::Variable);
+        let result = result.map(|(ty, call)| {
+            let hidden = ast::Name { text: "result".into(), span: call };
+            let id = self.add_local(&hidden, Some(ty), Mutability::Immutable, Role::Result);
             // That it has a value is reported as E0502.
             self.facts.locals[id.0 as usize].reported = true;
             (id, ty)
@@ -186,9 +185,10 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn check_uncalled(&mut self, procedure: usize, item: &'a ast::Procedure) {
         self.bind_unknown(&item.parameters);
         let parameters = self.facts.locals.len();
-        let result = item.result.as_ref().map(|ty| self.checker.resolve_type(ty));
+        let result = item.result.as_ref().map(|ty| (self.checker.resolve_type(ty), item.name.span));
         let mut inside = Vec::new();
         self.procedure_body(procedure, item, result, &mut inside);
+        self.hir_locals();
         let found = assigned::check_body(&mut self.facts, &inside, parameters);
         found.into_iter().for_each(|diagnostic| self.checker.report(diagnostic));
     }
@@ -284,7 +284,7 @@ impl<'a> Body<'_, 'a> {
 
     /// The channel of a name: a parameter of the procedure or template, or an item.
     pub(super) fn channel_end(&mut self, name: &ast::Name) -> Option<ChannelEnd> {
-        match self.find(&name.text) {
+        match self.find(name) {
             Some(Binding::Channel(end)) => end,
             Some(Binding::Local(_) | Binding::Const(_)) | None => {
                 self.checker.channel(name).map(|channel| ChannelEnd { channel, allowed: None })
@@ -425,7 +425,7 @@ impl<'a> Body<'_, 'a> {
         match &argument.kind {
             // It may be a channel, or a variable that the call would assign.
             ast::ExprKind::Name(name) => {
-                if let Some(Binding::Local(id)) = self.find(&name.text)
+                if let Some(Binding::Local(id)) = self.find(name)
                     && self.local(id).ty.is_some()
                 {
                     self.read_local(id, name.span);

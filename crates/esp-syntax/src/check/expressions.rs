@@ -246,7 +246,7 @@ impl<'a> Body<'_, 'a> {
         {
             return value;
         }
-        match self.find(&name.text) {
+        match self.find(name) {
             Some(Binding::Local(id)) => {
                 if self.reject_pattern_name(id, name) {
                     return Value::error(name.span);
@@ -609,8 +609,10 @@ impl<'a> Body<'_, 'a> {
             let faulty = if self.int_type(left.ty).is_none() { &left } else { &right };
             let message = format!("only integers have an order, found `{}`", self.checker.type_name(faulty.ty));
             let mut diagnostic = Diagnostic::new(Code::E0302, faulty.span, message);
-            if let Some(enumeration) = self.checker.types.enumeration(faulty.ty) {
-                let text = self.checker.text(faulty.span);
+            let text = self.checker.text(faulty.span);
+            if let Type::Pid(_) = self.checker.types.get(faulty.ty) {
+                diagnostic = diagnostic.help(format!("the number of the replica is `int({text})`"));
+            } else if let Some(enumeration) = self.checker.types.enumeration(faulty.ty) {
                 diagnostic = diagnostic.help(format!("compare the codes, as in `{}({text})`", enumeration.base.name()));
             }
             self.checker.report(diagnostic);

@@ -4,6 +4,7 @@
 use super::body::{Body, BodyKind};
 use super::load::Integrity;
 use super::names::Checker;
+use super::uses::{DefinitionKind, Rank, label_text};
 use super::walk;
 use crate::ast::{self, FastPathSetting, StatementRefKind};
 use crate::diagnostics::{Code, Diagnostic, nearest};
@@ -170,6 +171,7 @@ impl<'a> PathCheck<'_, 'a> {
                 self.checker.report(diagnostic);
                 continue;
             }
+            self.checker.record_definition(alias.span, DefinitionKind::Alias);
             self.aliases.insert(alias.text.clone(), (index, point, alias.span));
         }
     }
@@ -185,8 +187,13 @@ impl<'a> PathCheck<'_, 'a> {
                     self.checker.report(Diagnostic::new(Code::E0701, label.span, message).help(help));
                     return None;
                 }
-                if let Some(label) = entry.facts.label_names.get(&label.text) {
-                    return Some(ControlPoint::Label(*label));
+                if let Some(id) = entry.facts.label_names.get(&label.text) {
+                    let declared = entry.hir.as_ref().and_then(|process| process.labels.get(id.0 as usize));
+                    if let Some((text, declared)) = declared {
+                        let declared = label_text(*declared, text);
+                        self.checker.record_use(label_text(label.span, text), Rank::Part, declared);
+                    }
+                    return Some(ControlPoint::Label(*id));
                 }
                 let message = format!("`#{}` is not a label of `{}`", label.text, entry.item.name.text);
                 let labels: Vec<SmolStr> = entry.facts.label_names.keys().cloned().collect();
@@ -326,7 +333,8 @@ impl<'a> PathCheck<'_, 'a> {
                 entry.facts.label_names.get(&label.text).copied().filter(|_| is_unique).map(ControlPoint::Label)
             }
             StatementRefKind::Channel(name, direction, number) => {
-                if let (Some((_, point, _)), None, None) = (self.aliases.get(&name.text), direction, number) {
+                if let (Some((_, point, declared)), None, None) = (self.aliases.get(&name.text), direction, number) {
+                    self.checker.record_use(name.span, Rank::Local, *declared);
                     return *point;
                 }
                 let Some(super::names::Entity::Channel(channel)) = self.checker.find(name).map(|named| named.entity)
@@ -411,6 +419,7 @@ impl<'a> PathCheck<'_, 'a> {
                     self.checker.report(diagnostic);
                     return None;
                 }
+                self.checker.record_use(name.span, Rank::Local, declared);
                 point?
             }
             StatementRefKind::Label(_) | StatementRefKind::Channel(..) => self.point(process, reference)?,
@@ -435,7 +444,8 @@ impl<'a> PathCheck<'_, 'a> {
         let (owner, peer_point) = match &peer.kind {
             StatementRefKind::Label(_) => return self.never(element, peer),
             StatementRefKind::Channel(name, None, None) if self.aliases.contains_key(&name.text) => {
-                let (owner, point, _) = self.aliases[&name.text];
+                let (owner, point, declared) = self.aliases[&name.text];
+                self.checker.record_use(name.span, Rank::Local, declared);
                 (owner, point?)
             }
             StatementRefKind::Channel(name, direction, number) => {
@@ -541,7 +551,7 @@ impl<'a> PathCheck<'_, 'a> {
         let mut names = Vec::new();
         super::order::names_in_expr(predicate, &mut names);
         let foreign = names.into_iter().find(|name| {
-            body.find(&name.text).is_none() && body.checker.find(name).is_none() && {
+            body.find(name).is_none() && body.checker.find(name).is_none() && {
                 let mut others = body.checker.processes.iter();
                 others.any(|other| other.facts.locals.iter().any(|local| local.name == name.text))
             }

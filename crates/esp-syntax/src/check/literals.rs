@@ -123,6 +123,7 @@ impl<'a> Body<'_, 'a> {
                 complete = false;
                 continue;
             };
+            self.checker.record_part(name.span, id, field as u32);
             if let Some(first) = given[field].replace(name.span) {
                 let message = format!("field `{}` is given twice", name.text);
                 let diagnostic = Diagnostic::new(Code::E0204, name.span, message).label(first, "first given here");
@@ -144,7 +145,9 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn tag(&mut self, tag: &ast::Name, id: AggregateId) -> Option<(u32, Option<TypeId>)> {
         let parts = &self.checker.types.aggregate(id).parts;
         if let Some(index) = parts.iter().position(|(name, _)| *name == tag.text) {
-            return Some((index as u32, parts[index].1));
+            let payload = parts[index].1;
+            self.checker.record_part(tag.span, id, index as u32);
+            return Some((index as u32, payload));
         }
         let candidates: Vec<_> = parts.iter().map(|(name, _)| name.clone()).collect();
         self.checker.unknown("tag", tag, candidates.iter().map(|name| name.as_str()));

@@ -1,6 +1,7 @@
 //! Reads and parses the root file and everything it imports, each file once. Knows nothing of what the items mean.
 
 use super::modules::{self, Arranged, Scopes};
+use super::uses::ImportedFile;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic, Severity, nearest};
 use crate::parser;
@@ -45,6 +46,10 @@ pub(super) struct Loaded {
     /// Items in order of text, an import counting at its first occurrence: file and item number.
     pub(super) order: Vec<(usize, usize)>,
     pub(super) scopes: Scopes,
+    /// The imports whose file was found.
+    pub(super) imports: Vec<ImportedFile>,
+    /// The names in the arguments of imports, and the parameters that they name.
+    pub(super) given: Vec<(Span, Span)>,
     pub(super) integrity: Integrity,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
@@ -76,6 +81,8 @@ pub(super) fn load(
         files: Vec::new(),
         order: Vec::new(),
         scopes: Scopes::default(),
+        imports: Vec::new(),
+        given: Vec::new(),
         integrity: Integrity::Whole,
         diagnostics: Vec::new(),
     };
@@ -106,8 +113,20 @@ pub(super) fn load(
     }
     reader.check_part(roots[0]);
     let FileReader { ids, targets, .. } = reader;
-    let Arranged { order, scopes, diagnostics } = modules::arrange(&mut loaded.files, &ids, &roots, &targets, sources);
-    (loaded.order, loaded.scopes) = (order, scopes);
+    loaded.imports = targets
+        .iter()
+        .filter_map(|((file, item), target)| match &loaded.files[*file].items[*item] {
+            ast::Item::Import(import) => {
+                let name = import.name.as_ref().map(|name| name.span);
+                Some(ImportedFile { path: import.span, file: ids[*target], name })
+            }
+            _ => None,
+        })
+        .collect();
+    loaded.imports.sort_by_key(|import| import.path);
+    let Arranged { order, scopes, given, diagnostics } =
+        modules::arrange(&mut loaded.files, &ids, &roots, &targets, sources);
+    (loaded.order, loaded.scopes, loaded.given) = (order, scopes, given);
     loaded.diagnostics.extend(diagnostics);
     loaded
 }

@@ -21,7 +21,14 @@ pub(super) fn check(checker: &mut Checker) {
             found.extend(spans.into_iter().map(|span| (span, help)));
         }
     }
-    for (span, help) in found {
+    // What could not be parsed inside of a loop may be its operation.
+    let errors = checker.diagnostics.iter().filter(|diagnostic| diagnostic.code == Code::E0201);
+    let errors: Vec<Span> = errors.map(|diagnostic| diagnostic.span).collect();
+    let holds_error = |span: Span| {
+        let inside = |error: &Span| error.file == span.file && (span.start..span.end).contains(&error.start);
+        errors.iter().any(inside)
+    };
+    for (span, help) in found.into_iter().filter(|(span, _)| !holds_error(*span)) {
         let text = &checker.sources.file(span.file).text;
         // The head of the loop is enough to show.
         let head = text

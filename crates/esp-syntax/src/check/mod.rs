@@ -36,6 +36,7 @@ mod order;
 mod patterns;
 mod places;
 mod ports;
+mod record;
 mod relocate;
 mod signatures;
 mod statements;
@@ -45,21 +46,36 @@ mod tries;
 mod types;
 mod uncalled;
 mod unused;
+mod uses;
 mod walk;
 
 pub use load::{Loader, decode};
+pub use uses::{Definition, DefinitionKind, ImportedFile, NameUse, Names};
 
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::hir;
 use crate::span::{FileId, SourceMap};
 use copies::Copies;
 use names::Checker;
+use std::cell::RefCell;
 
 /// What analysis found.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// The checked program; none if there was an error.
     pub program: Option<hir::Program>,
+    /// All diagnostics, sorted by location.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What a tool learns of a program, with or without errors.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// What was understood. After an error it may be incomplete: parts of it name types, functions or layouts that are
+    /// wrong, and it cannot be lowered.
+    pub program: hir::Program,
+    /// The names in the text.
+    pub names: Names,
     /// All diagnostics, sorted by location.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -77,43 +93,63 @@ pub fn analyze_with_fast_paths(
     loader: &mut dyn Loader,
 ) -> Analysis {
     let mut loaded = load::load(sources, root, fast_path_files, loader);
-    let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
-    let items = conditional::items(sources, &loaded, &mut diagnostics);
+    let diagnostics = std::mem::take(&mut loaded.diagnostics);
     let copies = Copies::default();
     let mut checker = Checker::new(sources, &copies, &loaded.scopes, loaded.integrity, diagnostics);
-    names::declare(&mut checker, &items);
-    order::resolve(&mut checker);
-    signatures::resolve(&mut checker);
-    conditional::check_assertions(&mut checker);
-    statements::check_bodies(&mut checker);
-    uncalled::check(&mut checker);
+    check(&mut checker, &loaded);
+    let mut diagnostics = checker.take_diagnostics();
+    let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error);
+    diagnostics.truncate(2 * names::MAX_REPORTED);
+    Analysis { program: if failed { None } else { Some(checker.into_program()) }, diagnostics }
+}
+
+/// Checks a program for a tool: what was understood of it is kept in spite of errors, with the names in its text.
+pub fn inspect(sources: &mut SourceMap, root: FileId, loader: &mut dyn Loader) -> Inspection {
+    let mut loaded = load::load(sources, root, &[], loader);
+    let diagnostics = std::mem::take(&mut loaded.diagnostics);
+    let (copies, recorder) = (Copies::default(), RefCell::default());
+    let mut checker = Checker::new(sources, &copies, &loaded.scopes, loaded.integrity, diagnostics);
+    checker.recorder = Some(&recorder);
+    check(&mut checker, &loaded);
+    let mut diagnostics = checker.take_diagnostics();
+    diagnostics.truncate(2 * names::MAX_REPORTED);
+    let names = checker.take_names(&recorder, &loaded);
+    Inspection { program: checker.into_program(), names, diagnostics }
+}
+
+/// The checks in their order.
+fn check<'a>(checker: &mut Checker<'a>, loaded: &'a load::Loaded) {
+    let items = conditional::items(checker, loaded);
+    names::declare(checker, &items);
+    order::resolve(checker);
+    signatures::resolve(checker);
+    conditional::check_assertions(checker);
+    statements::check_bodies(checker);
+    uncalled::check(checker);
     if checker.has_reached_error_limit() {
-        return checker.finish();
+        return;
     }
-    interfaces::check(&mut checker);
-    models::check(&mut checker);
-    fastpaths::check(&mut checker);
-    flow::check_functions(&mut checker);
-    assigned::check(&mut checker);
-    ports::check(&mut checker);
-    idle::mark(&mut checker);
-    loops::check(&mut checker);
-    free::check(&mut checker);
-    allocation::check(&mut checker);
-    tries::check(&mut checker);
-    unused::check(&mut checker);
-    types::check_memory(&mut checker);
-    checker.finish()
+    interfaces::check(checker);
+    models::check(checker);
+    fastpaths::check(checker);
+    flow::check_functions(checker);
+    assigned::check(checker);
+    ports::check(checker);
+    idle::mark(checker);
+    loops::check(checker);
+    free::check(checker);
+    allocation::check(checker);
+    tries::check(checker);
+    unused::check(checker);
+    types::check_memory(checker);
 }
 
 impl Checker<'_> {
-    /// Sorts the diagnostics and hands the program over if it has no error.
-    fn finish(mut self) -> Analysis {
-        self.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start, diagnostic.code));
-        self.diagnostics.dedup();
-        let failed = self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error);
+    /// The diagnostics, sorted.
+    fn take_diagnostics(&mut self) -> Vec<Diagnostic> {
         let mut diagnostics = std::mem::take(&mut self.diagnostics);
-        diagnostics.truncate(2 * names::MAX_REPORTED);
-        Analysis { program: if failed { None } else { Some(self.into_program()) }, diagnostics }
+        diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start, diagnostic.code));
+        diagnostics.dedup();
+        diagnostics
     }
 }

@@ -7,6 +7,7 @@ use super::constants::Constant;
 use super::names::{Checker, Entity};
 use super::taint;
 use super::types::{Limits, MAX_INSTANCES};
+use super::uses::{DefinitionKind, Rank};
 use super::{assigned, statements};
 use crate::ast::{self, ModelClause};
 use crate::diagnostics::{Code, Diagnostic, nearest};
@@ -36,6 +37,7 @@ pub(super) fn check(checker: &mut Checker) {
     for abstraction in checker.models.iter_mut().flat_map(|model| &mut model.abstractions) {
         abstraction.influence = control.influence_of(&abstraction.path);
     }
+    checker.note_forgotten_durations();
     for id in control.externs {
         checker.externs[id.0 as usize].hir.influence = Influence::Control;
     }
@@ -156,6 +158,7 @@ fn check_environment<'a>(checker: &mut Checker<'a>, item: &'a ast::Process) -> h
         }
         None => 1,
     };
+    checker.record_definition(item.name.span, DefinitionKind::Process);
     let (process, mut facts) = statements::check_process(checker, item, None, replicas, BodyKind::Environment);
     let found = assigned::check_body(&mut facts, &process.body, 0);
     found.into_iter().for_each(|diagnostic| checker.report(diagnostic));
@@ -181,6 +184,7 @@ fn resolve_path(checker: &mut Checker, path: &ast::ModelPath) -> Option<ModelPat
         (Some(Entity::Process(process)), [(variable, span)]) => {
             let locals = &checker.processes[process.0 as usize].facts.locals;
             if let Some(index) = locals.iter().position(|local| local.name == *variable) {
+                checker.record_use(*span, Rank::Part, locals[index].span);
                 return Some(ModelPath::Variable(process, hir::LocalId(index as u32)));
             }
             let names: Vec<SmolStr> = locals.iter().map(|local| local.name.clone()).collect();

@@ -53,12 +53,19 @@ pub(super) struct Scopes {
     public: FxHashSet<Span>,
     /// Copies of files for arguments.
     copies: FxHashSet<FileId>,
+    /// The keys of the items of named modules, by the names that they have in what is made from the program.
+    keys: FxHashMap<SmolStr, SmolStr>,
 }
 
 impl Scopes {
     /// Whether all names are visible everywhere.
     pub(super) fn is_single(&self) -> bool {
         self.modules.is_empty()
+    }
+
+    /// An item's name in what is made from the program, as it is written in the program: `ring.put` of `ring_put`.
+    pub(super) fn as_written<'s>(&'s self, name: &'s SmolStr) -> &'s SmolStr {
+        self.keys.get(name).unwrap_or(name)
     }
 
     /// Whether locations of this file are in a copy of it for arguments.
@@ -100,6 +107,11 @@ impl Scopes {
         names
     }
 
+    /// The locations of the names that imports give.
+    pub(super) fn module_names(&self) -> impl Iterator<Item = Span> {
+        self.imports.values().map(|import| import.span)
+    }
+
     /// The key of an item of a module.
     pub(super) fn key(&self, module: usize, name: &str) -> SmolStr {
         match self.modules.get(module).map(|module| module.prefix.as_str()) {
@@ -134,6 +146,8 @@ pub(super) struct Arranged {
     /// File and item number of each item.
     pub(super) order: Vec<(usize, usize)>,
     pub(super) scopes: Scopes,
+    /// The names in the arguments of imports, and the parameters that they name.
+    pub(super) given: Vec<(Span, Span)>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -176,15 +190,23 @@ pub(super) fn arrange(
         imports: Vec::new(),
     };
     let units = ids.iter().enumerate().map(unit).collect();
-    let mut arranger =
-        Arranger { files, targets, sources, units, order: Vec::new(), named: Vec::new(), diagnostics: Vec::new() };
+    let mut arranger = Arranger {
+        files,
+        targets,
+        sources,
+        units,
+        order: Vec::new(),
+        named: Vec::new(),
+        given: Vec::new(),
+        diagnostics: Vec::new(),
+    };
     roots.iter().for_each(|root| arranger.visit(*root));
     let mut scopes = Scopes::default();
     if !arranger.named.is_empty() {
         arranger.divide(roots, &mut scopes);
-        arranger.rename(&scopes);
+        arranger.rename(&mut scopes);
     }
-    Arranged { order: arranger.order, scopes, diagnostics: arranger.diagnostics }
+    Arranged { order: arranger.order, scopes, given: arranger.given, diagnostics: arranger.diagnostics }
 }
 
 struct Arranger<'s> {
@@ -195,6 +217,7 @@ struct Arranger<'s> {
     order: Vec<(usize, usize)>,
     /// The units that an import gives a name, in order.
     named: Vec<usize>,
+    given: Vec<(Span, Span)>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -278,6 +301,7 @@ impl Arranger<'_> {
                 self.unknown_parameter(name, import, places.keys());
                 continue;
             };
+            self.given.extend(file.items[*place].name().map(|parameter| (name.span, parameter.span)));
             let message = match (&mut file.items[*place], &argument.value) {
                 (Item::Type(item), ImportValue::Type(ty)) => {
                     item.ty = ty.clone();
@@ -412,7 +436,7 @@ impl Arranger<'_> {
 
     /// Gives the items of named modules the names that they have in what is made from the program. Models and fast
     /// paths of such a module are for its file alone.
-    fn rename(&mut self, scopes: &Scopes) {
+    fn rename(&mut self, scopes: &mut Scopes) {
         let (files, units) = (&mut *self.files, &self.units);
         self.order.retain(|(unit, item)| {
             scopes.home(units[*unit].file) == 0
@@ -421,22 +445,26 @@ impl Arranger<'_> {
         for (unit, item) in &self.order {
             let prefix = &scopes.modules[scopes.home(units[*unit].file)].prefix;
             if !prefix.is_empty() {
-                rename(&mut files[*unit].items[*item], prefix);
+                rename(&mut files[*unit].items[*item], prefix, &mut scopes.keys);
             }
         }
     }
 }
 
-fn rename(item: &mut Item, prefix: &str) {
+fn rename(item: &mut Item, prefix: &str, keys: &mut FxHashMap<SmolStr, SmolStr>) {
     match item {
         // The name of a C function is C's.
         Item::Extern(_) => {}
         Item::Conditional(conditional) => {
-            conditional.then.iter_mut().chain(&mut conditional.otherwise).for_each(|item| rename(item, prefix));
+            conditional.then.iter_mut().chain(&mut conditional.otherwise).for_each(|item| {
+                rename(item, prefix, keys);
+            });
         }
         _ => {
             if let Some(name) = item.name_mut().filter(|name| !name.text.is_empty()) {
+                let key = format_smolstr!("{prefix}.{}", name.text);
                 name.text = format_smolstr!("{prefix}_{}", name.text);
+                keys.insert(name.text.clone(), key);
             }
         }
     }

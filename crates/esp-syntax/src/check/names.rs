@@ -9,6 +9,7 @@ use super::load::Integrity;
 use super::modules::Scopes;
 use super::templates::{self, Bindings, PendingInstance};
 use super::types::Measures;
+use super::uses::{Rank, Recorder};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic, Severity, nearest};
 use crate::foreign;
@@ -17,6 +18,7 @@ use crate::span::{SourceMap, Span};
 use crate::types::{PoolId, TypeId, TypeTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
+use std::cell::RefCell;
 
 /// What an item's name refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,6 +162,8 @@ pub(super) struct Checker<'a> {
     /// Where the copies of syntax live.
     pub(super) copies: &'a Copies,
     pub(super) scopes: &'a Scopes,
+    /// Collects the names, for tools.
+    pub(super) recorder: Option<&'a RefCell<Recorder>>,
     pub(super) integrity: Integrity,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many of the diagnostics are errors.
@@ -243,6 +247,7 @@ impl<'a> Checker<'a> {
             sources,
             copies,
             scopes,
+            recorder: None,
             integrity,
             diagnostics,
             errors: 0,
@@ -351,8 +356,32 @@ impl<'a> Checker<'a> {
         if text.is_empty() || text.len() > 30 || text.contains('\n') { "e" } else { text }
     }
 
-    /// The item that a name means where it stands.
+    /// The item that a name means where it stands, which is a use of it.
     pub(super) fn find(&self, name: &ast::Name) -> Option<Named> {
+        let found = self.lookup(name);
+        if let Some(named) = found
+            && self.recorder.is_some()
+        {
+            self.record_named(name, named.span);
+        }
+        found
+    }
+
+    fn record_named(&self, name: &ast::Name, declared: Span) {
+        let Some((import, item)) = name.text.split_once('.') else {
+            self.record_use(name.span, Rank::Item, declared);
+            return;
+        };
+        let file = self.scopes.text_file(self.sources, name.span.file);
+        if let Some(module) = self.scopes.import(file, import) {
+            let end = name.span.start + import.len() as u32;
+            self.record_use(Span { end, ..name.span }, Rank::Part, module.span);
+        }
+        self.record_use(Span { start: name.span.end - item.len() as u32, ..name.span }, Rank::Part, declared);
+    }
+
+    /// The item that a name means where it stands, if it is the name of an item there.
+    pub(super) fn lookup(&self, name: &ast::Name) -> Option<Named> {
         if self.scopes.is_single() {
             return self.names.get(&name.text).copied();
         }
@@ -471,12 +500,16 @@ impl<'a> Checker<'a> {
         if self.suggestions_left > 0 {
             self.suggestions_left -= 1;
             let foreign = match noun {
+                "field or layout" if foreign::is_length(&name.text) => Some("the length of `a` is `a.len`"),
                 "type" => foreign::instead_of_type(&name.text),
                 "variable" => foreign::instead_of_value(&name.text),
                 _ => None,
             };
             if let Some(help) = foreign {
                 diagnostic = diagnostic.help(help);
+            } else if let ("variable", Some(Named { entity: Entity::Process(id), .. })) = (noun, self.find(name)) {
+                let index = if self.processes[id.0 as usize].item.replicas.is_some() { "[k]" } else { "" };
+                diagnostic = diagnostic.help(format!("its id is `@{}{index}`", name.text));
             } else if let ("variable", Some(payload)) = (noun, self.payload_of_case(&name.text)) {
                 diagnostic = diagnostic.help(format!("the case of a union is written `{} |> {payload}`", name.text));
             } else if let ("variable", Some(enumeration)) = (noun, self.enumeration_with(&name.text)) {
@@ -579,6 +612,7 @@ impl<'a> Checker<'a> {
         if name.text.is_empty() {
             return;
         }
+        self.record_item(name.span, entity);
         let key = match self.scopes.is_single() {
             true => name.text.clone(),
             false => match self.key_of_declared(name) {
@@ -645,6 +679,9 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, items: &[Presence<'a>]) {
     let mut memory: Option<&ast::Memory> = None;
     let mut pending = Vec::new();
     for Presence { item, absent } in items {
+        if checker.recorder.is_some() {
+            checker.record_members(item);
+        }
         match *item {
             ast::Item::Import(_) | ast::Item::PartOf(_) | ast::Item::Conditional(_) => {}
             ast::Item::Assert(item) => checker.static_assertions.push(item),

@@ -320,7 +320,7 @@ fn node_of(checker: &Checker, mention: Mention) -> Option<DeclarationId> {
     let name = match mention {
         Mention::Instance => return Some(DeclarationId::Processes),
         Mention::Field(name) => {
-            let entity = checker.find(name)?.entity;
+            let entity = checker.lookup(name)?.entity;
             return match entity {
                 Entity::Layout(layout) => Some(DeclarationId::Layout(layout.0 as usize)),
                 _ => None,
@@ -328,7 +328,7 @@ fn node_of(checker: &Checker, mention: Mention) -> Option<DeclarationId> {
         }
         Mention::Name(name) => name,
     };
-    let Named { entity, .. } = checker.find(name)?;
+    let Named { entity, .. } = checker.lookup(name)?;
     match entity {
         Entity::Type(entry) => Some(DeclarationId::Type(entry)),
         Entity::Const(entry) => Some(DeclarationId::Const(entry)),

@@ -22,7 +22,7 @@ impl<'a> Body<'_, 'a> {
         patterns.iter().for_each(|pattern| collect_places(pattern, &mut places));
         let mut whole: Vec<(LocalId, Span)> = Vec::new();
         for place in places {
-            let Some(super::body::Binding::Local(id)) = self.find(&place.base.text) else { continue };
+            let Some(super::body::Binding::Local(id)) = self.find(&place.base) else { continue };
             let first = whole.iter().find(|(other, _)| *other == id).map(|(_, span)| *span);
             if let Some(first) = first {
                 let message = format!("`{}` is assigned twice by this pattern", place.base.text);
@@ -70,7 +70,7 @@ impl<'a> Body<'_, 'a> {
             ast::PatternKind::Error | ast::PatternKind::Any => PatternKind::Any,
             ast::PatternKind::Declare(name) => {
                 if self.pattern.in_alternatives {
-                    let known = self.find(&name.text);
+                    let known = self.find(name);
                     if matches!(known, Some(super::body::Binding::Local(id)) if self.pattern.declared.contains(&id)) {
                         return PatternKind::Any;
                     }
@@ -366,7 +366,7 @@ impl<'a> Body<'_, 'a> {
         if let Some(kind) = self.enumerator_pattern(place, ty) {
             return kind;
         }
-        if self.pattern.in_alternatives && self.find(&name.text).is_some() {
+        if self.pattern.in_alternatives && self.find(name).is_some() {
             let text = self.checker.text(place.span).to_string();
             self.binds_in_alternative(&text, place.span);
             return PatternKind::Any;
@@ -379,7 +379,7 @@ impl<'a> Body<'_, 'a> {
             }
             return PatternKind::Any;
         }
-        if place.path.is_empty() && self.find(&name.text).is_none() && self.reject_undeclared(name, ty) {
+        if place.path.is_empty() && self.find(name).is_none() && self.reject_undeclared(name, ty) {
             return PatternKind::Any;
         }
         let Some(base) = self.place_base(name, Intent::Pattern) else { return PatternKind::Any };
@@ -424,6 +424,7 @@ impl<'a> Body<'_, 'a> {
     fn enumerator_pattern(&mut self, place: &'a ast::Place, ty: TypeId) -> Option<PatternKind> {
         let (enumeration, id) = self.enumeration_named(&place.base)?;
         let [ast::PlaceStep::Field(case)] = place.path.as_slice() else { return None };
+        self.checker.record_case(id, &case.text, case.span);
         let ranges = match enumeration.cases.iter().find(|(name, _)| *name == case.text) {
             Some((_, code)) => vec![(*code, *code + 1)],
             None if enumeration.other.as_ref() == Some(&case.text) => enumeration.other_codes(),

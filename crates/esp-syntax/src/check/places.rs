@@ -68,9 +68,9 @@ impl<'a> Body<'_, 'a> {
         if name.text.is_empty() {
             return None;
         }
-        let (noun, declared) = match self.find(&name.text) {
+        let (noun, declared) = match self.find(name) {
             Some(Binding::Local(id)) => match self.local(id).role {
-                Role::Variable | Role::Received => return Some(id),
+                Role::Variable | Role::Received | Role::Result => return Some(id),
                 Role::Parameter => ("a parameter, which is constant", Some(self.local(id).span)),
                 Role::Counter => ("the counter of a `for`, which is constant", Some(self.local(id).span)),
             },

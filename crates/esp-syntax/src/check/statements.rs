@@ -394,6 +394,7 @@ impl<'a> Body<'_, 'a> {
         }
         let Some(label) = label else { return Some(0) };
         if let Some(between) = self.loops.iter().rev().position(|labels| labels.contains(&label.text)) {
+            self.record_label(label);
             return Some(between as u32);
         }
         let message = format!("no loop around this `{word}` has the label `#{}`", label.text);

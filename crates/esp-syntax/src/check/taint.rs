@@ -21,6 +21,8 @@ enum Holder {
     Result(ExternId),
     /// The quotients of unknown durations.
     Quotient,
+    /// The moments at which an `after` or `until` happens. In models any moment is possible.
+    Moment,
     /// Control: the target of the analysis.
     Control,
 }
@@ -96,11 +98,11 @@ pub(super) fn control_influence(
     flows.externs.retain(|id| backward.contains(&Holder::Result(*id)));
     let payloads = backward.iter().filter_map(|holder| match holder {
         Holder::Payload(channel, number) => Some((*channel, *number)),
-        Holder::Variable(..) | Holder::Result(_) | Holder::Quotient | Holder::Control => None,
+        Holder::Variable(..) | Holder::Result(_) | Holder::Quotient | Holder::Moment | Holder::Control => None,
     });
     let variables = backward.iter().filter_map(|holder| match holder {
         Holder::Variable(process, local) => Some((*process, *local)),
-        Holder::Payload(..) | Holder::Result(_) | Holder::Quotient | Holder::Control => None,
+        Holder::Payload(..) | Holder::Result(_) | Holder::Quotient | Holder::Moment | Holder::Control => None,
     });
     ControlInfluence {
         payloads: payloads.collect(),
@@ -270,8 +272,9 @@ impl Flows<'_> {
                                 self.expr(process, value, payload);
                             }
                         }
-                        Operation::After(duration, _) => self.expr(process, duration, Holder::Control),
-                        Operation::Until(time) => self.expr(process, time, Holder::Control),
+                        Operation::After(moment, _) | Operation::Until(moment) => {
+                            self.expr(process, moment, Holder::Moment);
+                        }
                     }
                 }
             }
@@ -302,11 +305,11 @@ fn can_lose_bits(place: &Place) -> bool {
     matches!(place.path.last(), Some(PlaceStep::LayoutField { .. }))
 }
 
-/// Whether an operator can fault on values of a type. Unsigned arithmetic wraps.
+/// Whether an operator can fault on values of a type. Unsigned arithmetic wraps, that of times saturates.
 fn operator_can_fault(types: &TypeTable, operator: BinaryOperator, ty: TypeId) -> bool {
     match operator {
         BinaryOperator::Multiply | BinaryOperator::Add | BinaryOperator::Subtract => match types.get(ty) {
-            Type::Int(int) => int.is_signed(),
+            Type::Int(int) => int.is_signed() && !int.is_clock(),
             Type::Error
             | Type::Bool
             | Type::Pid(_)

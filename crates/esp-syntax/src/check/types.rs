@@ -3,6 +3,7 @@
 use super::body::{Body, BodyKind};
 use super::constants::Constant;
 use super::names::{Checker, Entity, Named};
+use super::uses::DefinitionKind;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{self, Mutability, ProcessId};
@@ -100,7 +101,7 @@ pub(super) fn resolve_replicas(checker: &mut Checker) {
 pub(super) fn check_memory(checker: &mut Checker) {
     let mut total = 0u64;
     for pool in checker.pools.clone() {
-        if let Some(Named { entity: Entity::Type(entry), .. }) = checker.find(&pool.ty) {
+        if let Some(Named { entity: Entity::Type(entry), .. }) = checker.lookup(&pool.ty) {
             let ty = checker.type_entries[entry].resolved.unwrap_or(TypeTable::ERROR);
             if let Type::Boxed(id) = *checker.types.get(ty) {
                 let Pool { content, capacity, .. } = *checker.types.pool(id);
@@ -186,12 +187,14 @@ impl<'a> Checker<'a> {
                 let parts = fields.iter().map(|(field, ty)| (field, Some(ty))).collect();
                 let parts = self.resolve_parts(parts, "field");
                 let id = self.types.add_aggregate(Aggregate { name: name.cloned(), parts });
+                self.record_parts(id, DefinitionKind::Field, fields.iter().map(|(field, _)| field.span));
                 self.types.intern(Type::Record(id))
             }
             ast::TypeKind::Union(tags) => {
                 let parts = tags.iter().map(|(tag, ty)| (tag, ty.as_ref())).collect();
                 let parts = self.resolve_parts(parts, "tag");
                 let id = self.types.add_aggregate(Aggregate { name: name.cloned(), parts });
+                self.record_parts(id, DefinitionKind::Case, tags.iter().map(|(tag, _)| tag.span));
                 self.types.intern(Type::Union(id))
             }
             ast::TypeKind::Enum(enumeration) => self.enumeration(enumeration, name, ty.span),
@@ -279,7 +282,10 @@ impl<'a> Checker<'a> {
             return TypeTable::ERROR;
         }
         let other = item.other.as_ref().map(|other| other.text.clone());
-        self.types.add_enumeration(Enumeration { name: name.clone(), base, cases, other })
+        let ty = self.types.add_enumeration(Enumeration { name: name.clone(), base, cases, other });
+        let written = item.cases.iter().map(|(case, _)| case).chain(&item.other);
+        self.record_cases(ty, written.map(|case| (case.text.clone(), case.span)));
+        ty
     }
 
     fn named_type(&mut self, name: &ast::Name) -> TypeId {
@@ -398,7 +404,7 @@ impl<'a> Checker<'a> {
         match self.types.get(ty) {
             Type::Error => "?".to_string(),
             Type::Int(int) => match self.types.enumeration(ty) {
-                Some(enumeration) => enumeration.name.to_string(),
+                Some(enumeration) => self.scopes.as_written(&enumeration.name).to_string(),
                 None => int.name().to_string(),
             },
             Type::Bool => "bool".to_string(),
@@ -407,7 +413,7 @@ impl<'a> Checker<'a> {
                 let names: Vec<&str> = processes
                     .iter()
                     .take(8)
-                    .map(|process| self.processes[process.0 as usize].item.name.text.as_str())
+                    .map(|process| self.scopes.as_written(&self.processes[process.0 as usize].item.name.text).as_str())
                     .chain((processes.len() > 8).then_some(".."))
                     .collect();
                 format!("pid({})", names.join(", "))
@@ -415,7 +421,7 @@ impl<'a> Checker<'a> {
             Type::Array { length, element } => {
                 format!("array[{length}] of {}", self.type_name_within(*element, depth - 1))
             }
-            Type::Boxed(pool) => self.types.pool(*pool).name.to_string(),
+            Type::Boxed(pool) => self.scopes.as_written(&self.types.pool(*pool).name).to_string(),
             Type::Record(id) => self.aggregate_name(*id, "record", depth),
             Type::Union(id) => self.aggregate_name(*id, "union", depth),
         }
@@ -424,7 +430,7 @@ impl<'a> Checker<'a> {
     fn aggregate_name(&self, id: crate::types::AggregateId, keyword: &str, depth: u32) -> String {
         let aggregate = self.types.aggregate(id);
         if let Some(name) = &aggregate.name {
-            return name.to_string();
+            return self.scopes.as_written(name).to_string();
         }
         let mut parts: Vec<String> = Vec::new();
         for (name, ty) in aggregate.parts.iter().take(4) {

@@ -42,7 +42,11 @@ pub(super) fn check(checker: &mut Checker) {
     checker.processes.truncate(counts.0);
     checker.channels.truncate(counts.1);
     checker.externs.truncate(counts.2);
-    (checker.types, checker.measures, checker.unknown_functions) = (types, measures, unknown);
+    // The types of the variables in there are known to tools.
+    if checker.recorder.is_none() {
+        (checker.types, checker.measures) = (types, measures);
+    }
+    checker.unknown_functions = unknown;
     checker.unknown_channels = unknown_channels;
     checker.unused_from = None;
 }

@@ -34,13 +34,20 @@ fn unread(facts: &BodyFacts, is_asked: &dyn Fn(&SmolStr) -> bool) -> Vec<Diagnos
     unread
         .take(MAX_REPORTED)
         .map(|local| {
+            let message = match local.role {
+                Role::Result => "the result of this call is never read".to_string(),
+                Role::Variable | Role::Parameter | Role::Received | Role::Counter => {
+                    format!("`{}` is never read", local.name)
+                }
+            };
             let help = match local.role {
+                Role::Result => "assign it, to a name like `_done` if that is meant".to_string(),
                 Role::Received => "write `_` instead".to_string(),
                 Role::Variable | Role::Parameter | Role::Counter => {
                     format!("drop it, or call it `_{}` if it is meant", local.name)
                 }
             };
-            Diagnostic::new(Code::W0907, local.span, format!("`{}` is never read", local.name)).help(help)
+            Diagnostic::new(Code::W0907, local.span, message).help(help)
         })
         .collect()
 }

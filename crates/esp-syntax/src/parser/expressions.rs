@@ -3,6 +3,7 @@
 use super::types::is_int_type;
 use super::{Completed, Parser};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::foreign;
 use crate::literal::shorten;
 use crate::tree::SyntaxKind;
 
@@ -201,6 +202,15 @@ fn suffixes(p: &mut Parser, mut inner: Completed) -> Completed {
                 } else {
                     p.expect_field_name();
                 }
+                if p.at(SyntaxKind::LeftParen) {
+                    let method = p.text_at(p.position - 1);
+                    let help = foreign::instead_of_call(method);
+                    let help = help.unwrap_or("a call is written `f(x)`, that of a module's function `module.f(x)`");
+                    p.error_here(format!("there are no methods, such as `{method}`"), Some(help.to_string()));
+                    arguments(p);
+                    inner = p.complete_around(marker, SyntaxKind::Error, inner.height);
+                    continue;
+                }
                 inner = p.complete_around(marker, SyntaxKind::FieldExpr, inner.height);
             }
             SyntaxKind::LeftBracket => {
@@ -259,16 +269,11 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         kind if is_int_type(kind) => {
             p.bump();
             if p.at(SyntaxKind::RightParen) {
-                // `(u8)e`
                 let ty = p.text_at(p.position - 1);
                 p.error_here(
                     "a conversion has its operand in parentheses".to_string(),
                     Some(format!("write `{ty}(e)`")),
                 );
-                if p.nth(1) == SyntaxKind::Ident || p.nth(1) == SyntaxKind::Int {
-                    p.bump_error();
-                    p.nested(unary);
-                }
                 p.complete(marker, SyntaxKind::Error);
                 return None;
             }
@@ -277,6 +282,19 @@ fn primary(p: &mut Parser) -> Option<Completed> {
                 p.expect(SyntaxKind::RightParen);
             }
             SyntaxKind::ConvertExpr
+        }
+        SyntaxKind::LeftParen if at_cast(p) => {
+            let ty = p.text_at(p.position + 1);
+            let help = match p.nth(1) {
+                SyntaxKind::BoolKeyword => "write `e != 0`".to_string(),
+                _ => format!("write `{ty}(e)`"),
+            };
+            p.error_here("a conversion has its operand in parentheses".to_string(), Some(help));
+            for _ in 0..3 {
+                p.bump();
+            }
+            p.nested(unary);
+            SyntaxKind::Error
         }
         SyntaxKind::LeftParen => {
             p.bump();
@@ -325,6 +343,12 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         }
     };
     Some(p.complete(marker, kind))
+}
+
+/// Whether C's conversion `(u8)e` is here.
+fn at_cast(p: &Parser) -> bool {
+    let is_type = is_int_type(p.nth(1)) || p.nth(1) == SyntaxKind::BoolKeyword;
+    is_type && p.nth(2) == SyntaxKind::RightParen && starts_expression(p.nth(3))
 }
 
 /// The unit of a duration, if there is one here.

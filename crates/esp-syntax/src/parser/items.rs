@@ -277,6 +277,9 @@ fn channel(p: &mut Parser) {
         return;
     }
     p.expect_name("a name for the channel");
+    if p.at(SyntaxKind::LeftBracket) {
+        channel_array(p);
+    }
     match p.current() {
         SyntaxKind::LeftParen => {
             p.bump();
@@ -303,6 +306,20 @@ fn channel(p: &mut Parser) {
     }
     p.expect_semicolon();
     p.complete(marker, SyntaxKind::Channel);
+}
+
+/// The `[n]` behind the name of a channel, of a mistake that is reported once.
+pub(super) fn channel_array(p: &mut Parser) {
+    if !p.has_channel_array {
+        let help = "declare a channel for each, or send the id of the reader first, as in `channel c(pid(p), int);`";
+        p.error_here("there are no arrays of channels".to_string(), Some(help.to_string()));
+    }
+    p.has_channel_array = true;
+    // Without a node, which would be taken for a part of what the name belongs to.
+    while !matches!(p.current(), SyntaxKind::RightBracket | SyntaxKind::Semicolon | SyntaxKind::EndOfFile) {
+        p.bump();
+    }
+    p.eat(SyntaxKind::RightBracket);
 }
 
 /// `[ID ":"] type`

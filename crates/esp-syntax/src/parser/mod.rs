@@ -122,6 +122,8 @@ struct Parser<'t> {
     in_specification: bool,
     /// Inside a procedure, which can return without a value.
     in_procedure: bool,
+    /// An array of channels was declared or used, and reported.
+    has_channel_array: bool,
     /// The number of blocks of conditional items around.
     open_items: u32,
     /// The names that imports of the file give to modules.
@@ -158,6 +160,7 @@ impl<'t> Parser<'t> {
             gave_up: false,
             in_specification: false,
             in_procedure: false,
+            has_channel_array: false,
             open_items: 0,
             imports: Vec::new(),
         }
@@ -166,12 +169,15 @@ impl<'t> Parser<'t> {
 
     /// Finds the names of modules: an import may follow the use of its name.
     fn with_imports(mut self) -> Parser<'t> {
-        let mut is_open = false;
+        // The brackets that are open in an import; none outside of one. An argument can have a `;` in them: `[0; 4]`.
+        let mut brackets: Option<u32> = None;
         for at in 1..self.significant.len() {
-            match self.kind_at(at) {
-                SyntaxKind::String if self.is_word_at(at - 1, "import") => is_open = true,
-                SyntaxKind::Semicolon if is_open => {
-                    is_open = false;
+            match (self.kind_at(at), &mut brackets) {
+                (SyntaxKind::String, _) if self.is_word_at(at - 1, "import") => brackets = Some(0),
+                (SyntaxKind::LeftBracket, Some(open)) => *open += 1,
+                (SyntaxKind::RightBracket, Some(open)) => *open = open.saturating_sub(1),
+                (SyntaxKind::Semicolon, Some(0)) => {
+                    brackets = None;
                     if self.is_word_at(at - 2, "as") && self.kind_at(at - 1) == SyntaxKind::Ident {
                         self.imports.push(self.text_at(at - 1));
                     }

@@ -3,6 +3,7 @@
 use super::{Parser, expressions, items, patterns, types};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::foreign;
+use crate::literal::shorten;
 use crate::tree::SyntaxKind;
 
 /// A block that is required here; `help` is for the case that only the braces are missing.
@@ -97,17 +98,23 @@ fn variables(p: &mut Parser) {
 fn expect_statement(p: &mut Parser, what: &str) {
     match p.current() {
         SyntaxKind::Hash => {
-            let text = match p.nth(1) {
-                SyntaxKind::Int | SyntaxKind::Ident => p.source(p.position, p.position + 1),
-                _ => "#1",
+            let from = p.position;
+            let is_named = matches!(p.nth(1), SyntaxKind::Int | SyntaxKind::Ident);
+            let text = match labelled(p) {
+                Some(end) => shorten(p.source(from, end)),
+                None if is_named => p.source(from, from + 1).to_string(),
+                None => "#1".to_string(),
             };
-            let span = p.current_span().to(p.span_at(p.position + 1));
+            let span = p.current_span().to(p.span_at(from + 1));
             let diagnostic =
                 Diagnostic::new(Code::E0203, span, "a label needs a block here").help(format!("write `{{ {text} }}`"));
             p.report(diagnostic);
             let marker = p.start();
             label(p);
-            p.complete(marker, SyntaxKind::Error);
+            if is_named && !p.starts_something_new() {
+                statement(p);
+            }
+            p.complete(marker, SyntaxKind::Block);
         }
         SyntaxKind::VarKeyword | SyntaxKind::ConstKeyword | SyntaxKind::ConstantKeyword => {
             p.error_here(
@@ -133,6 +140,20 @@ fn expect_statement(p: &mut Parser, what: &str) {
             }
         }
     }
+}
+
+/// The `;` that ends the statement behind the label that is here, if it is on the same line.
+fn labelled(p: &Parser) -> Option<usize> {
+    let mut ahead = 2;
+    loop {
+        match p.nth(ahead) {
+            SyntaxKind::Semicolon => break,
+            SyntaxKind::LeftBrace | SyntaxKind::RightBrace | SyntaxKind::EndOfFile => return None,
+            _ => ahead += 1,
+        }
+    }
+    let end = p.position + ahead;
+    (ahead > 2 && !p.source(p.position, end).contains('\n')).then_some(end)
 }
 
 /// `stmt`. False if none begins here; then nothing was taken or reported.
@@ -315,8 +336,11 @@ fn for_statement(p: &mut Parser) -> SyntaxKind {
     const HELP: &str = "a `for` is written `for i in 0..4 { .. }`, its end is excluded";
     p.bump();
     if p.at(SyntaxKind::LeftParen) {
-        p.expected("a name", Some(HELP.to_string()));
-        p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+        c_counter(p, HELP);
+        if !p.at(SyntaxKind::LeftBrace) {
+            statement(p);
+            return SyntaxKind::ForStmt;
+        }
     } else {
         p.expect_name("a name for the counter");
         if p.expect_help(SyntaxKind::InKeyword, Some(HELP)) {
@@ -328,6 +352,20 @@ fn for_statement(p: &mut Parser) -> SyntaxKind {
     }
     expect_block(p, "the body of a `for` is a block");
     SyntaxKind::ForStmt
+}
+
+/// `(int i = 0; i < 4; i++)`: reports it, and takes the name of the counter, so that its uses are no mistakes.
+fn c_counter(p: &mut Parser, help: &str) {
+    p.expected("a name", Some(help.to_string()));
+    p.bump_error();
+    if p.nth(1) == SyntaxKind::Ident {
+        p.bump_error();
+    }
+    p.eat(SyntaxKind::Ident);
+    p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+    if p.at(SyntaxKind::RightParen) {
+        p.bump_error();
+    }
 }
 
 fn match_statement(p: &mut Parser) -> SyntaxKind {
@@ -435,6 +473,9 @@ fn operation(p: &mut Parser) {
     };
     if p.expect_help(SyntaxKind::LeftParen, Some(help)) {
         p.expect_item_name("the name of a channel");
+        if p.at(SyntaxKind::LeftBracket) {
+            items::channel_array(p);
+        }
         if p.eat(SyntaxKind::Comma) {
             if p.at(SyntaxKind::RightParen) {
                 let what = if kind == SyntaxKind::InOperation { "a pattern" } else { "an expression" };
@@ -475,6 +516,16 @@ fn alternatives(p: &mut Parser) {
             SyntaxKind::Semicolon | SyntaxKind::Comma => {
                 let message = format!("expected a branch or `}}`, found {}", p.found());
                 p.unexpected(message, Some("branches follow each other without anything between".to_string()));
+            }
+            SyntaxKind::ForKeyword => {
+                let help = "an `alt` has the branches of its text: `in(c, $from, $x)` takes a message of any process, \
+                     and `out` has a branch for each";
+                p.expected("a branch or `}`", Some(help.to_string()));
+                p.bump_error();
+                p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+                if p.at(SyntaxKind::LeftBrace) {
+                    p.skip_braces();
+                }
             }
             _ => {
                 let help = "a branch begins with `in`, `out`, `after`, `until` or `when`";
@@ -596,7 +647,7 @@ fn call(p: &mut Parser) -> SyntaxKind {
 fn assignment(p: &mut Parser) -> SyntaxKind {
     let from = p.position;
     patterns::place(p);
-    let place = |p: &Parser| crate::literal::shorten(p.source(from, p.position - 1));
+    let place = |p: &Parser| shorten(p.source(from, p.position - 1));
     match p.current() {
         SyntaxKind::Equal
         | SyntaxKind::PlusEqual

@@ -2,6 +2,7 @@
 
 use super::Parser;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::foreign;
 use crate::tree::SyntaxKind;
 
 /// Whether a token is the name of an integer type.
@@ -100,6 +101,14 @@ fn immutable(p: &mut Parser) -> bool {
             enumeration(p);
             SyntaxKind::EnumType
         }
+        SyntaxKind::Ident if matches!(p.current_text(), "struct" | "class" | "variant") && at_aggregate(p) => {
+            let help = foreign::instead_of_type(p.current_text()).map(str::to_string);
+            p.expected("a type", help);
+            p.bump();
+            p.eat(SyntaxKind::Ident);
+            p.skip_braces();
+            SyntaxKind::Error
+        }
         SyntaxKind::Ident => {
             p.expect_item_name("the name of a type");
             SyntaxKind::NamedType
@@ -152,6 +161,11 @@ fn immutable(p: &mut Parser) -> bool {
     };
     p.complete(marker, kind);
     true
+}
+
+/// Whether the word here begins `struct {` or `struct name {`.
+fn at_aggregate(p: &Parser) -> bool {
+    p.nth(1) == SyntaxKind::LeftBrace || (p.nth(1) == SyntaxKind::Ident && p.nth(2) == SyntaxKind::LeftBrace)
 }
 
 /// `enum` is a word only before `{` or an integer type.

@@ -235,9 +235,6 @@ process Q { var i = 0; #o while (i < 9) { #m for k in 0..2 { if (i == 3) continu
             error[E0506]: `break` outside a loop
               at 18:3 `break all;`
               help: `break` and `continue` belong to a `while` or `for`; a process ends behind its last statement
-            warning[W0905]: this loop has neither a channel operation, a `yield` nor a visible bound: others wait
-              at 19:3 `while `
-              help: add `yield;`, or bound it by `for` or by a counter that moves by a constant step
             error[E0201]: `break` names its loop without `#`
               at 19:17 `#`
               help: write `break all;`

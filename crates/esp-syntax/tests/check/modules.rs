@@ -26,7 +26,7 @@ fn an_unknown_standard_module_has_a_way_out() {
               help: did you mean `std:checksum`?
             error[E0209]: cannot read `std:nothing_like_it`: no such standard module
               at 1:32 `"std:nothing_like_it"`
-              help: the standard modules are `checksum`
+              help: the standard modules are `checksum`, `fixed`, `format`
         "#]],
     );
 }
@@ -108,10 +108,9 @@ fn a_named_import_offers_public_items_under_its_name() {
           match r.used { 0..ring.N => exit(int(q.ring.head[0].kind)); _ => exit(2); }
         }",
         expect![[r#"
-            warning[W0907]: `result` is never read
-              at ring.esp:8:10 `put`
-              at 8:11 `ring.put(r, 8);`: in `ring.put`, called here
-              help: drop it, or call it `_result` if it is meant
+            warning[W0907]: the result of this call is never read
+              at 8:11 `ring.put(r, 8);`
+              help: assign it, to a name like `_done` if that is meant
             processes: ring_logger w p
             channels: ring_logC c d e
             functions: ring_crc ring_at crc
@@ -132,10 +131,12 @@ fn arguments_make_modules_of_their_own() {
           assert(pairs.at(ps, 0).b == 2 && words.at(ws, 0) == 300 && pairs.N == 4);
         }",
         expect![[r#"
-            warning[W0907]: `result` is never read
-              at ring.esp:8:10 `put`
-              at 5:11 `pairs.put(ps, { 1, 2 });`: in `pairs.put`, called here
-              help: drop it, or call it `_result` if it is meant
+            warning[W0907]: the result of this call is never read
+              at 5:11 `pairs.put(ps, { 1, 2 });`
+              help: assign it, to a name like `_done` if that is meant
+            warning[W0907]: the result of this call is never read
+              at 6:11 `words.put(ws, 300);`
+              help: assign it, to a name like `_done` if that is meant
             processes: pairs_logger words_logger p
             channels: pairs_logC words_logC
             functions: pairs_crc pairs_at words_crc words_at
@@ -166,6 +167,24 @@ fn arguments_make_modules_of_their_own() {
             error[E0509]: this import makes the program too large: each import with arguments repeats its file
               at nested.esp:1:31 `"nested.esp"`
               help: at most 16 of them are inside of each other, and all repeat at most 4 MiB of text
+        "#]],
+    );
+}
+
+/// The name of an import stands behind its arguments, and is found before they are parsed.
+#[test]
+fn an_argument_with_a_semicolon_keeps_the_name_of_its_import() {
+    check_ring(
+        "import \"ring.esp\"(T = array[2] of u16, N = 3, EMPTY = [0; 2]) as pairs; import \"ring.esp\" as bytes8;
+        process p {
+          var ps: #pairs.ringT = thaw(pairs.NEW), bs: #bytes8.ringT = thaw(bytes8.NEW);
+          assert(pairs.at(ps, 0)[1] == 0 && pairs.N == 3 && bytes8.at(bs, 0) == 0);
+        }",
+        expect![[r#"
+            processes: pairs_logger bytes8_logger p
+            channels: pairs_logC bytes8_logC
+            functions: pairs_crc pairs_at bytes8_crc bytes8_at
+            models: 0
         "#]],
     );
 }
@@ -350,6 +369,26 @@ fn new_words_are_ordinary_names() {
             channels: none
             functions: none
             models: 0
+        "#]],
+    );
+}
+
+#[test]
+fn types_of_a_module_have_the_name_of_its_import() {
+    check_ring(
+        "import \"ring.esp\" as words; channel c(int) external in;
+process p { var r = words.NEW; r = 1; var k: int = words.codeT.low; out(c, r); var a: bool = @words.one; }",
+        expect![[r#"
+            error[E0302]: expected `words.ringT`, found `int`
+              at 2:36 `1`
+            error[E0302]: expected `int`, found `words.codeT`
+              at 2:52 `words.codeT.low`
+              help: write `int(words.codeT.low)` for the code, which is a `u8`
+            error[E0302]: expected `int`, found `words.ringT`
+              at 2:76 `r`
+            error[E0208]: `words` (`ring.esp`) has no `one`
+              at 2:95 `words.one`
+              help: it offers `N`, `NEW`, `T`, `at`, `codeT`, `copy`, `head`, `logC`, `put`, `ringT`
         "#]],
     );
 }

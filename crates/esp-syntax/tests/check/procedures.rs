@@ -377,3 +377,24 @@ fn wrong_conditions() {
         "#]],
     );
 }
+
+#[test]
+fn a_result_that_is_not_used_is_reported_at_the_call() {
+    check(
+        "channel c(int) external in;
+proc put(n: int) -> bool {
+  if (n > 3) return false;
+  out(c, n);
+  return true;
+}
+process p { put(1); var _done = put(2); if (true) put(4); }",
+        expect![[r#"
+            warning[W0907]: the result of this call is never read
+              at 7:13 `put(1);`
+              help: assign it, to a name like `_done` if that is meant
+            warning[W0907]: the result of this call is never read
+              at 7:51 `put(4);`
+              help: assign it, to a name like `_done` if that is meant
+        "#]],
+    );
+}
