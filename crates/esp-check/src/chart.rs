@@ -10,9 +10,12 @@
 
 use crate::counterexample::{Counterexample, TraceStep, ViolationKind};
 use crate::report::{MAX_CALLS, message_text};
+use quaject_esp_exec::message_log::MessageLog;
+use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::step::Step;
+use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::text::location_text;
+use quaject_esp_ir::text::{counted, location_text};
 use std::fmt::Write as _;
 
 /// Distances in pixels.
@@ -38,10 +41,9 @@ struct Row {
     tip: String,
 }
 
-/// Draws a run.
+/// Draws a counterexample.
 pub fn chart(model: &ModelProgram, counterexample: &Counterexample) -> String {
     let program = &model.program;
-    let environment = program.instance_count() as usize;
     let mut rows = Vec::new();
     let mut cycle = None;
     for (index, traced) in counterexample.steps.iter().enumerate() {
@@ -49,19 +51,50 @@ pub fn chart(model: &ModelProgram, counterexample: &Counterexample) -> String {
             cycle = Some(rows.len());
         }
         let is_violation = index + 1 == counterexample.steps.len() && counterexample.violation.is_step();
-        rows.extend(row(model, traced, environment, is_violation));
+        rows.extend(row(program, traced, is_violation));
     }
-    let violating = violating_instances(&counterexample.violation);
-    let mut columns: Vec<usize> = rows.iter().flat_map(|row| [row.from, row.to]).chain(violating.clone()).collect();
+    let violation = &counterexample.violation;
+    let ending = Ending { instances: violating_instances(violation), text: violation.text(program) };
+    draw(program, &rows, cycle, &ending)
+}
+
+/// Draws the messages of a run, and the fault it ended with, if it did.
+pub fn run_chart(program: &Program, log: &MessageLog, fault: Option<&FaultReport>) -> String {
+    let steps = log.steps.iter().map(|logged| TraceStep {
+        step: logged.step,
+        message: logged.message.clone(),
+        calls: Vec::new(),
+        locations: vec![logged.location],
+    });
+    let rows: Vec<Row> = steps.filter_map(|traced| row(program, &traced, false)).collect();
+    let omitted = match log.omitted {
+        0 => String::new(),
+        omitted => format!("{} not drawn\n", counted(omitted, "later message")),
+    };
+    let fault = fault.map(|report| ViolationKind::Fault(Box::new(report.clone())));
+    let text = fault.as_ref().map_or_else(String::new, |fault| fault.text(program));
+    let instances = fault.as_ref().map_or_else(Vec::new, violating_instances);
+    draw(program, &rows, None, &Ending { instances, text: omitted + &text })
+}
+
+/// What stands below the last row, and the instances it marks.
+struct Ending {
+    instances: Vec<usize>,
+    text: String,
+}
+
+fn draw(program: &Program, rows: &[Row], cycle: Option<usize>, ending: &Ending) -> String {
+    let environment = program.instance_count() as usize;
+    let mut columns: Vec<usize> =
+        rows.iter().flat_map(|row| [row.from, row.to]).chain(ending.instances.iter().copied()).collect();
     columns.sort_unstable();
     columns.dedup();
-    let violation = counterexample.violation.text(program);
     let bottom = MARGIN + HEAD + ROW * (rows.len() as f64 + 1.0);
     let width = 2.0 * MARGIN + COLUMN * columns.len().max(1) as f64;
-    let height = bottom + ROW + 16.0 * violation.lines().count() as f64 + MARGIN;
+    let height = bottom + ROW + 16.0 * ending.text.lines().count() as f64 + MARGIN;
     let svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
-         <style>{STYLE}</style>\n"
+         <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
     );
     let mut drawing = Drawing { svg, columns, bottom };
     for instance in drawing.columns.clone() {
@@ -78,7 +111,7 @@ pub fn chart(model: &ModelProgram, counterexample: &Counterexample) -> String {
     if let Some(first) = cycle {
         drawing.cycle(first);
     }
-    drawing.violation(&violating, &violation);
+    drawing.ending(ending);
     drawing.svg + "</svg>\n"
 }
 
@@ -136,13 +169,13 @@ impl Drawing {
         self.put(&format!("<path class=\"cycle\" d=\"M{m} {bottom} H{l} V{top} H{m}\"/>"));
     }
 
-    fn violation(&mut self, instances: &[usize], violation: &str) {
+    fn ending(&mut self, ending: &Ending) {
         let bottom = self.bottom;
-        for instance in instances {
+        for instance in &ending.instances {
             let x = self.x(*instance);
             self.put(&format!("<circle class=\"violation\" cx=\"{x}\" cy=\"{bottom}\" r=\"8\"/>"));
         }
-        for (number, line) in violation.lines().enumerate() {
+        for (number, line) in ending.text.lines().enumerate() {
             let y = bottom + ROW + 16.0 * number as f64;
             self.put(&format!(
                 "<text class=\"error\" style=\"text-anchor:start\" x=\"{MARGIN}\" y=\"{y}\">{}</text>",
@@ -153,8 +186,8 @@ impl Drawing {
 }
 
 /// The row of a step; none for an invisible step that is not the violation.
-fn row(model: &ModelProgram, traced: &TraceStep, environment: usize, is_violation: bool) -> Option<Row> {
-    let program = &model.program;
+fn row(program: &Program, traced: &TraceStep, is_violation: bool) -> Option<Row> {
+    let environment = program.instance_count() as usize;
     let message = traced.message.as_ref();
     let text = message.map_or(String::new(), |(channel, message)| message_text(program, *channel, message));
     let places: Vec<String> = traced.locations.iter().map(|location| location_text(program, *location)).collect();

@@ -13,7 +13,8 @@
 //!   transition relation        successors (cache, monolithic stepping, partial-order reduction, valuations)
 //!   safety                     check (driver), search (parallel breadth-first search), spin_barrier
 //!   liveness                   ltl, formula, automaton, negation, liveness (fair strongly connected components)
-//!   counterexamples            reconstruct, minimize, counterexample, counterexample_file, chart, configuration
+//!   counterexamples            reconstruct, minimize, counterexample, counterexample_file, chart, configuration,
+//!                              timeline
 //!   validation                 concretize, spuriousness, replay_external (a run of another engine)
 //!   refinement                 refine (implementation with fast paths against the specification without)
 //!   results                    options, timer, refusal, report, unreached
@@ -59,11 +60,12 @@ mod spuriousness;
 mod static_matching;
 mod store;
 mod successors;
+mod timeline;
 mod timer;
 mod unreached;
 mod waits;
 
-pub use chart::chart;
+pub use chart::{chart, run_chart};
 pub use check::{check, check_beyond};
 pub use concretize::concretize;
 pub use configuration::{AwaitedEvent, Configuration, InstanceStatus};
@@ -85,4 +87,5 @@ pub use report::{
     restrictions, subject, unfinished_text,
 };
 pub use spuriousness::{Concretization, Spuriousness};
+pub use timeline::{Stop, stops};
 pub use timer::Timer;

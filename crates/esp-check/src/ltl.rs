@@ -154,9 +154,15 @@ impl FormulaBuilder<'_> {
         let mut known: Vec<&str> = values.chain(slots).map(|name| name.as_str()).collect();
         known.sort_unstable();
         known.dedup();
+        let mut named = process.body.values.iter().filter(|value| value.name.as_ref() == Some(name));
+        if named.any(|value| self.program.types.is_scalar(value.ty)) {
+            let message = format!("`{}` has several variables `{name}`", process.name);
+            let help = "give the one that the property refers to a name that no other variable of the process has";
+            return Err(LtlError { message, help: Some(help.into()) });
+        }
         if known.contains(&name.as_str()) {
             let message = format!("`{name}` of `{}` is not a number that a property can refer to", process.name);
-            let help = "only integers, `bool`s and ids under a name of their own can be";
+            let help = "only integers, `bool`s and ids can be";
             return Err(LtlError { message, help: Some(help.into()) });
         }
         let message = format!("`{}` has no variable `{name}`", process.name);

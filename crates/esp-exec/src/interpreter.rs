@@ -19,6 +19,7 @@ pub use osr::{OsrDirection, OsrMap};
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::coverage::Coverage;
 use crate::environment::Environment;
+use crate::message_log::MessageLog;
 use crate::native::Native;
 use crate::path_counters::PathCounters;
 use crate::profile::Profile;
@@ -64,6 +65,7 @@ struct Schedule {
     rechecked: u32,
     trace: Option<Vec<Step>>,
     profile: Option<Box<Profile>>,
+    log: Option<Box<MessageLog>>,
     /// The number of communications outside fast paths.
     communications: u64,
     over: Option<Outcome>,
@@ -112,6 +114,7 @@ impl<'p> Interpreter<'p> {
             rechecked: 0,
             trace: None,
             profile: None,
+            log: None,
             communications: 0,
             over: None,
         };
@@ -141,6 +144,16 @@ impl<'p> Interpreter<'p> {
     /// The profile since [`Interpreter::profile`]; none if none is recorded.
     pub fn take_profile(&mut self) -> Option<Profile> {
         self.schedule.profile.take().map(|profile| *profile)
+    }
+
+    /// Logs the next `max` steps that communicate.
+    pub fn log_messages(&mut self, max: usize) {
+        self.schedule.log = Some(Box::new(MessageLog::new(max)));
+    }
+
+    /// The log since [`Interpreter::log_messages`]; none if none is kept.
+    pub fn take_message_log(&mut self) -> Option<MessageLog> {
+        self.schedule.log.take().map(|log| *log)
     }
 
     /// Records coverage from now on. Processes then run without machine code.
@@ -247,6 +260,9 @@ impl Schedule {
         }
         if let Some(profile) = &mut self.profile {
             profile.note(step, context);
+        }
+        if let (Some(log), None) = (&mut self.log, context.state.unfinished) {
+            log.note(step, context);
         }
         self.communications += u64::from(is_communication(step, context));
         match step {

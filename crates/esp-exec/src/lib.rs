@@ -24,6 +24,7 @@ mod frame;
 pub mod interpreter;
 mod layout;
 mod matching;
+pub mod message_log;
 pub mod native;
 pub mod observer;
 pub mod path_counters;

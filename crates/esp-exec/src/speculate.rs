@@ -3,14 +3,26 @@
 //! reference counts.
 
 use crate::code::{BranchCode, Inst, OperandCode, OperationCode, PassedCode, PayloadCode, Pc, RegionCode};
+use crate::datum::Datum;
 use crate::execute::{LocalContext, StopReason, Trap};
 use crate::frame::resolve;
 use crate::matching::{Matcher, bind, references};
-use crate::step::StepContext;
+use crate::step::{StepContext, channel_of};
 use crate::values::{DataView, ValueRef};
-use quaject_esp_ir::ir::{Fault, MemoryMode};
+use quaject_esp_ir::ir::{ChannelId, Fault, MemoryMode};
 
 impl<'a> StepContext<'a> {
+    /// The message of a sender's open branch, as data of the environment; none if its evaluation faults. The state is
+    /// as before.
+    pub(crate) fn message(&mut self, sender: u32, branch: u32) -> Option<(ChannelId, Vec<Datum>)> {
+        let code = self.open(sender, branch)?;
+        let channel = channel_of(code)?;
+        let before = self.state.clone();
+        let message = self.evaluate_message(sender, code).ok().and_then(|_| self.datums(sender, channel).ok());
+        *self.state = before;
+        Some((channel, message?))
+    }
+
     /// Evaluates the message of an `out`; its values are then in `parts`.
     pub(crate) fn evaluate_message(
         &mut self,

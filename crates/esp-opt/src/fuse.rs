@@ -67,7 +67,7 @@ pub(crate) fn build_fused_process(
     let bodies = label_instances(program, processes);
     let group = Group::new(program, processes, &bodies, checked)?;
     let product = explore(&group, product_limits, fuel)?;
-    let body = passes::clean(product.body, &program.types, checked);
+    let body = passes::clean(product.body, &program.types, checked, program.memory);
     let limit = limits.max_product_size(&product_limits, product.has_blocked_members);
     if limits.measured_size(&body) > limit {
         return Err(Refusal::LimitExceeded { kind: product_limits.size_kind, limit, costliest: product.costliest });

@@ -294,7 +294,7 @@ fn sample(program: &Program, inputs: &str) -> Sample {
             None => script.inputs.push((name.to_string(), vec![message])),
         }
     }
-    Sample { seed: 0, source: String::new(), script, outcome: SampleOutcome::Open }
+    Sample { seed: 0, source: String::new(), files: Vec::new(), script, outcome: SampleOutcome::Open }
 }
 
 /// Checks a run before and after the transformation by the interpreter and as machine code; returns its line, and the

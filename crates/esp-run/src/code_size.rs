@@ -1,24 +1,77 @@
 //! The code size of each process: compiles the generated C with debugging information, which maps every byte to a line.
-//! Inlined code belongs to the code that contains it.
+//! Inlined code belongs to the code that contains it. The same C gives the stack of each entry.
 
 use crate::compiled::HEADER_NAME;
 use crate::compiler::{BuildDirectory, compiler_name};
 use crate::error::{HostCode, HostError};
+use crate::stack_usage::CallGraph;
 use addr2line::{Loader, Location};
-use quaject_esp_gen::c::{self, CodeBytes, LineMarks, Owner, Report};
+use quaject_esp_gen::c::{self, CodeBytes, LineMarks, Owner, Report, StackBytes, StackUse};
 use quaject_esp_gen::{RUNTIME_HEADER, c::Options};
 use quaject_esp_ir::ir::Program;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The flags with which firmware is compiled.
 pub const SIZE_FLAGS: &[&str] = &["-std=gnu99", "-Os"];
 
-/// Fills in the code bytes of a program's report, or the reason why they are not known.
+/// Fills in the code bytes and the stack of a program's report, or the reason why they are not known.
 pub fn measure_code(program: &Program, options: &Options, report: &mut Report) {
     match measure(program, options, SIZE_FLAGS) {
         Ok(sizes) => sizes.fill(report),
         Err(error) => report.code = CodeBytes::Unknown(error.cause),
+    }
+    let names: Vec<String> = report.entries.iter().map(|entry| entry.name.clone()).collect();
+    match measure_stack(program, options, SIZE_FLAGS, &names) {
+        Ok(stacks) => {
+            report.stack = StackBytes::Measured;
+            report.entries.iter_mut().zip(stacks).for_each(|(entry, stack)| entry.stack = stack);
+        }
+        Err(reason) => report.stack = StackBytes::Unknown(reason),
+    }
+}
+
+/// The stack of functions of a program's C, compiled with these flags; none for one that is not there. The error is a
+/// reason in words.
+pub fn measure_stack(
+    program: &Program,
+    options: &Options,
+    flags: &[&str],
+    names: &[String],
+) -> Result<Vec<Option<StackUse>>, String> {
+    let written = WrittenProgram::new(program, options).map_err(|error| error.cause)?;
+    let graph = written.directory.call_graph(&written.source, flags).map_err(|_| {
+        let compiler = compiler_name(&[]);
+        format!("{} does not write a call graph; gcc does from version 10 on", compiler.trim_end_matches(", ``"))
+    })?;
+    let graph = CallGraph::parse(&graph);
+    names.iter().map(|name| graph.stack_of(name)).collect()
+}
+
+/// A program's C in a temporary folder.
+struct WrittenProgram {
+    directory: BuildDirectory,
+    source: PathBuf,
+    owners: Vec<Owner>,
+}
+
+impl WrittenProgram {
+    fn new(program: &Program, options: &Options) -> Result<WrittenProgram, HostError> {
+        // Line tables refer to the generated C, whose lines have owners; the code is the same.
+        let options = Options { lines: LineMarks::None, header_name: HEADER_NAME.to_string(), ..options.clone() };
+        let generated = c::generate(program, &options);
+        let bytes = generated.source.len();
+        if bytes > MAX_BYTES {
+            return Err(HostError::new(
+                HostCode::Size,
+                format!("{bytes} bytes of C would take a compiler too long; at most {MAX_BYTES} are measured"),
+            ));
+        }
+        let directory = BuildDirectory::open()?;
+        directory.write("quaject/esp.h", RUNTIME_HEADER)?;
+        directory.write(HEADER_NAME, &generated.header)?;
+        let source = directory.write(SOURCE_NAME, &generated.source)?;
+        Ok(WrittenProgram { directory, source, owners: generated.owners })
     }
 }
 
@@ -57,23 +110,10 @@ impl CodeSizes {
 
 /// Compiles a program's C with these flags and measures it.
 pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<CodeSizes, HostError> {
-    // Line tables refer to the generated C, whose lines have owners; the code is the same.
-    let options = Options { lines: LineMarks::None, header_name: HEADER_NAME.to_string(), ..options.clone() };
-    let generated = c::generate(program, &options);
-    let bytes = generated.source.len();
-    if bytes > MAX_BYTES {
-        return Err(HostError::new(
-            HostCode::Size,
-            format!("{bytes} bytes of C would take a compiler too long; at most {MAX_BYTES} are measured"),
-        ));
-    }
-    let directory = BuildDirectory::open()?;
-    directory.write("quaject/esp.h", RUNTIME_HEADER)?;
-    directory.write(HEADER_NAME, &generated.header)?;
-    let source = directory.write(SOURCE_NAME, &generated.source)?;
-    let image = directory.path("image");
-    directory.link_alone(&source, flags, &image)?;
-    let (bytes, text_bytes) = attribute(&image, &generated.owners)?;
+    let written = WrittenProgram::new(program, options)?;
+    let image = written.directory.path("image");
+    written.directory.link_alone(&written.source, flags, &image)?;
+    let (bytes, text_bytes) = attribute(&image, &written.owners)?;
     Ok(CodeSizes { bytes, text_bytes, compiler: compiler_name(flags) })
 }
 

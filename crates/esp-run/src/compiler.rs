@@ -1,5 +1,6 @@
 //! The C compiler: `cc`, or the variable CC. Works in a temporary folder.
 
+use crate::dependency_file::prerequisites;
 use crate::error::{HostCode, HostError, reason};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -51,16 +52,18 @@ impl BuildDirectory {
         product: Product,
         inputs: &[PathBuf],
         defines: &[&str],
+        flags: &[String],
         output: &Path,
     ) -> Result<(), HostError> {
         let mut words = compiler();
         let program = words.remove(0);
         let mut command = Command::new(&program);
-        command.args(words).args(FLAGS).arg("-I").arg(self.folder.path());
+        command.args(words).args(FLAGS).args(flags).arg("-I").arg(self.folder.path());
         command.args(defines.iter().map(|define| format!("-D{define}")));
         match product {
             Product::Library => command.arg("-shared"),
-            Product::Executable => &mut command,
+            // The name of the temporary folder would make two builds of one program differ.
+            Product::Executable => command.arg(format!("-fdebug-prefix-map={}=.", self.folder.path().display())),
         };
         command.arg("-o").arg(output);
         for input in inputs {
@@ -89,6 +92,35 @@ impl BuildDirectory {
         command.arg("-o").arg(output).arg(source);
         run(command)
     }
+}
+
+impl BuildDirectory {
+    /// Compiles one C file and returns the call graph with the stack of each function, as gcc writes it.
+    pub(crate) fn call_graph(&self, source: &Path, flags: &[&str]) -> Result<String, HostError> {
+        let mut words = compiler();
+        let mut command = Command::new(words.remove(0));
+        let object = self.path("stack.o");
+        command.args(words).args(flags).args(["-c", "-fcallgraph-info=su", "-I"]).arg(self.folder.path());
+        command.arg("-o").arg(&object).arg(source);
+        run(command)?;
+        let path = object.with_extension("ci");
+        std::fs::read_to_string(&path).map_err(|error| HostError::file("read", path.display(), &error))
+    }
+}
+
+/// The headers that C sources include, except those of the system and those that are generated. Without a compiler that
+/// lists them (`-MM`) there are none.
+pub fn included_headers(sources: &[PathBuf], flags: &[String]) -> Vec<PathBuf> {
+    let is_c = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "c");
+    let rule = |source: &PathBuf| {
+        let mut words = compiler();
+        let mut command = Command::new(words.remove(0));
+        command.args(words).args(FLAGS).args(flags).args(["-MM", "-MG"]).arg(source);
+        let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success())?;
+        Some(prerequisites(&output.stdout))
+    };
+    // A missing header is listed by its name: it is a generated one.
+    sources.iter().filter(is_c).filter_map(rule).flatten().filter(|path| path.is_file()).collect()
 }
 
 /// Whether a file is a shared library, by its name: `libm.so`, `libm.so.6`.

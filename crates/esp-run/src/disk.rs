@@ -8,14 +8,18 @@ use quaject_esp_syntax::span::FileId;
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
-/// Reads imports relative to the file that names them.
+/// Reads imports relative to the file that names them, else in the import folders.
 pub struct Disk {
+    /// Where imports are searched that are not found relative to the importing file, in order.
+    import_folders: Vec<PathBuf>,
     /// The folder of each file, by its id: the first ones, then the others in the order they were loaded.
     folders: Vec<PathBuf>,
     /// Names the compiler has seen.
     known: HashSet<String>,
     /// The name by which each file was read first: links are names of the same file.
     files: HashMap<FileIdentity, String>,
+    /// The paths that were read, in order.
+    read: Vec<PathBuf>,
     /// The source of the bytes.
     origin: Origin,
 }
@@ -29,7 +33,7 @@ enum Origin {
 /// Reads a program's root file and its separate fast paths, and makes the loader for their imports. A root `-` is
 /// standard input.
 pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk), HostError> {
-    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), files: HashMap::new(), origin: Origin::Disk };
+    let mut disk = Disk::new(Origin::Disk);
     let root = disk.open(root)?;
     let fast_paths = fast_paths.iter().map(|path| disk.open(path)).collect::<Result<_, _>>()?;
     Ok((Source { root, fast_paths }, disk))
@@ -39,7 +43,7 @@ pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk
 pub fn open_recorded(files: &[(String, String)]) -> Option<(Source, Disk)> {
     let (name, text) = files.first()?;
     let origin = Origin::Recording(files.iter().cloned().collect());
-    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), files: HashMap::new(), origin };
+    let mut disk = Disk::new(origin);
     disk.known.insert(name.clone());
     disk.folders.push(Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default());
     let root = File { name: name.clone(), bytes: text.clone().into_bytes() };
@@ -47,9 +51,51 @@ pub fn open_recorded(files: &[(String, String)]) -> Option<(Source, Disk)> {
 }
 
 impl Disk {
+    fn new(origin: Origin) -> Disk {
+        let (folders, import_folders, read) = (Vec::new(), Vec::new(), Vec::new());
+        Disk { import_folders, folders, known: HashSet::new(), files: HashMap::new(), read, origin }
+    }
+
+    /// Adds folders in which imports are searched that are not found relative to the importing file.
+    pub fn search_imports_in(&mut self, folders: &[PathBuf]) {
+        self.import_folders.extend_from_slice(folders);
+    }
+
+    /// The place of an import: that relative to the importing file if there is a file, else the first one in an import
+    /// folder, else the former again, which the error then names. A recording does not know the folders of its run, but
+    /// the names of the files in them end as the import does.
+    fn place(&self, path: &str, importer: FileId) -> PathBuf {
+        let folder = self.folders.get(importer.0 as usize).cloned().unwrap_or_default();
+        // An import is a file, never standard input.
+        let named = |path: PathBuf| if path.as_os_str() == "-" { PathBuf::from("./-") } else { path };
+        let near = named(normal(&folder.join(path)));
+        let found = match &self.origin {
+            Origin::Disk if near.exists() => None,
+            Origin::Disk => {
+                let mut in_folders = self.import_folders.iter().map(|folder| named(normal(&folder.join(path))));
+                in_folders.find(|path| path.exists())
+            }
+            Origin::Recording(files) if files.contains_key(&near.display().to_string()) => None,
+            Origin::Recording(files) => {
+                let names = files.keys().map(PathBuf::from);
+                names.filter(|name| name.ends_with(normal(Path::new(path)))).min()
+            }
+        };
+        found.unwrap_or(near)
+    }
+
+    /// The paths of the files that were read, each once, the root first; without standard input.
+    pub fn paths_read(&self) -> Vec<PathBuf> {
+        let mut seen = HashSet::new();
+        self.read.iter().filter(|path| seen.insert(*path)).cloned().collect()
+    }
+
     fn open(&mut self, path: &Path) -> Result<File, HostError> {
         let bytes = read_bytes(path)?;
         let path = normal(path);
+        if path.as_os_str() != "-" {
+            self.read.push(path.clone());
+        }
         let name = self.record(&path);
         if let Some(identity) = file_identity(&path) {
             self.files.entry(identity).or_insert_with(|| name.clone());
@@ -69,12 +115,7 @@ impl Disk {
 
 impl Loader for Disk {
     fn load(&mut self, path: &str, importer: FileId) -> Result<(String, Vec<u8>), String> {
-        let folder = self.folders.get(importer.0 as usize).cloned().unwrap_or_default();
-        let path = match normal(&folder.join(path)) {
-            // An import is a file, never standard input.
-            path if path.as_os_str() == "-" => PathBuf::from("./-"),
-            path => path,
-        };
+        let path = self.place(path, importer);
         let bytes = match &self.origin {
             // An import is read repeatedly, which a pipe or device does not allow.
             Origin::Disk if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) => {
@@ -91,7 +132,10 @@ impl Loader for Disk {
             },
         };
         let identity = match &self.origin {
-            Origin::Disk => file_identity(&path),
+            Origin::Disk => {
+                self.read.push(path.clone());
+                file_identity(&path)
+            }
             Origin::Recording(_) => None,
         };
         match identity.as_ref().and_then(|identity| self.files.get(identity)) {

@@ -56,6 +56,14 @@ pub enum HostCode {
     System,
     /// Portable instructions cannot be assembled or executed.
     Assembly,
+    /// Every thread of a program in the kernel waits for ever.
+    Deadlock,
+    /// A project file is malformed.
+    ProjectFile,
+    /// A project file has an unknown key.
+    ProjectKey,
+    /// A command needs a program or a project, and there is none.
+    NoProject,
     /// A defect of this product.
     Defect,
 }
@@ -86,6 +94,10 @@ impl Code for HostCode {
             HostCode::Extern => "H0503",
             HostCode::System => "H0504",
             HostCode::Assembly => "H0505",
+            HostCode::Deadlock => "H0506",
+            HostCode::ProjectFile => "H0601",
+            HostCode::ProjectKey => "H0602",
+            HostCode::NoProject => "H0603",
             HostCode::Defect => "H0901",
         }
     }

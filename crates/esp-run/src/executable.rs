@@ -19,11 +19,12 @@ use std::path::{Path, PathBuf};
 const HOSTED_HEADER: &str = include_str!("../resources/hosted.h");
 const HOSTED_MAIN: &str = include_str!("../resources/hosted.c");
 
-/// Builds an executable of a program at `path`; returns its memory and bounds.
+/// Builds an executable of a program at `path`, with more flags for the C compiler; returns its memory and bounds.
 pub fn build_executable(
     program: &Program,
     checks: Checks,
     externs: &[PathBuf],
+    flags: &[String],
     path: &Path,
 ) -> Result<c::Report, HostError> {
     let generated = c::generate(program, &c_options(checks));
@@ -41,16 +42,17 @@ pub fn build_executable(
     check_files(externs)?;
     inputs.extend(externs.iter().cloned());
     let built = directory.path("executable");
-    directory.build(Product::Executable, &inputs, GUARDED, &built)?;
-    install(&built, path).map_err(|error| HostError::file("write", path.display(), &error))?;
+    directory.build(Product::Executable, &inputs, GUARDED, flags, &built)?;
+    install(&built, path)?;
     Ok(generated.report)
 }
 
-/// Copies the executable to its place.
-fn install(built: &Path, path: &Path) -> std::io::Result<()> {
+/// Copies the executable to its place, unless it is there already.
+fn install(built: &Path, path: &Path) -> Result<(), HostError> {
     let mut file = NewFile::create_program(path)?;
-    std::io::copy(&mut std::fs::File::open(built)?, &mut file)?;
-    file.complete()
+    let copied = std::fs::File::open(built).and_then(|mut built| std::io::copy(&mut built, &mut file));
+    copied.map_err(|error| HostError::file("write", path.display(), &error))?;
+    file.finish_if_changed()
 }
 
 /// `tables.c`.

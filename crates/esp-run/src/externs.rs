@@ -86,7 +86,7 @@ impl Externs {
         let mut inputs = vec![directory.write("qj-shims.c", &shims(program))?];
         inputs.extend(self.files.iter().cloned());
         let output = directory.path("externs.so");
-        directory.build(Product::Library, &inputs, &[], &output)?;
+        directory.build(Product::Library, &inputs, &[], &[], &output)?;
         let unloadable = |error: libloading::Error| {
             HostError::new(HostCode::Extern, format!("cannot load the extern functions: {}", root_cause(&error)))
                 .help("do the files given with `--extern` have all they call?")

@@ -3,7 +3,7 @@
 use crate::error::{HostCode, HostError, reason};
 use crate::system::{self, FileMode, file_identity};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// The maximum length of a text: its positions are 32-bit numbers.
@@ -58,7 +58,17 @@ pub fn read_text(path: &Path) -> Result<String, HostError> {
 /// nothing remains.
 pub struct NewFile {
     path: PathBuf,
+    mode: FileMode,
     target: Target,
+}
+
+/// What becomes of an earlier file that has the same content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum EqualFile {
+    /// It is replaced, so that its modification time is that of the last run.
+    Replace,
+    /// It stays, with its modification time: Make and Ninja then conclude that nothing has to be made of it again.
+    Keep,
 }
 
 enum Target {
@@ -77,8 +87,8 @@ impl NewFile {
     }
 
     /// Begins an executable file: every user with read permission may run it. A running program keeps its old file.
-    pub(crate) fn create_program(path: &Path) -> io::Result<NewFile> {
-        NewFile::begin(path, FileMode::Program)
+    pub fn create_program(path: &Path) -> Result<NewFile, HostError> {
+        NewFile::begin(path, FileMode::Program).map_err(|error| HostError::file("write", path.display(), &error))
     }
 
     fn begin(path: &Path, mode: FileMode) -> io::Result<NewFile> {
@@ -100,23 +110,32 @@ impl NewFile {
                 Target::Temporary(io::BufWriter::new(builder.tempfile_in(folder)?))
             }
         };
-        Ok(NewFile { path, target })
+        Ok(NewFile { path, mode, target })
     }
 
     /// Gives the complete file its name.
     pub fn finish(self) -> Result<(), HostError> {
         let path = self.path.clone();
-        self.complete().map_err(|error| HostError::file("write", path.display(), &error))
+        self.complete(EqualFile::Replace).map_err(|error| HostError::file("write", path.display(), &error))
     }
 
-    pub(crate) fn complete(self) -> io::Result<()> {
-        let NewFile { path, target } = self;
+    /// Gives the complete file its name, unless a file of that name has the same content; that one is not touched.
+    pub fn finish_if_changed(self) -> Result<(), HostError> {
+        let path = self.path.clone();
+        self.complete(EqualFile::Keep).map_err(|error| HostError::file("write", path.display(), &error))
+    }
+
+    fn complete(self, equal: EqualFile) -> io::Result<()> {
+        let NewFile { path, mode, target } = self;
         match target {
             Target::Direct(mut file) => file.flush(),
-            Target::Temporary(file) => file
-                .into_inner()
-                .map_err(io::IntoInnerError::into_error)
-                .and_then(|file| file.persist(&path).map(|_| ()).map_err(|error| error.error)),
+            Target::Temporary(file) => {
+                let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                if equal == EqualFile::Keep && is_equal_file(file.as_file_mut(), mode, &path)? {
+                    return Ok(());
+                }
+                file.persist(&path).map(|_| ()).map_err(|error| error.error)
+            }
         }
     }
 
@@ -142,6 +161,24 @@ impl Write for NewFile {
     }
 }
 
+/// Whether the file at `path` can stay in the place of a new one: it has the same content and, if it is a program, the
+/// same permissions. One that cannot be read is replaced.
+fn is_equal_file(new: &mut File, mode: FileMode, path: &Path) -> io::Result<bool> {
+    let Ok(mut old) = File::open(path) else { return Ok(false) };
+    let (old_data, new_data) = (old.metadata()?, new.metadata()?);
+    let is_runnable = match mode {
+        FileMode::Data => true,
+        FileMode::Program => old_data.permissions() == new_data.permissions(),
+    };
+    if !is_runnable || old_data.len() != new_data.len() {
+        return Ok(false);
+    }
+    new.rewind()?;
+    let (mut old_bytes, mut new_bytes) = (Vec::new(), Vec::new());
+    new.read_to_end(&mut new_bytes)?;
+    Ok(old.read_to_end(&mut old_bytes).is_ok() && old_bytes == new_bytes)
+}
+
 /// Whether both are names of one regular file: writing one would destroy the other.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     file_identity(one).is_some_and(|file| file_identity(other) == Some(file))
@@ -152,4 +189,11 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
     let mut file = NewFile::create(path)?;
     file.write_all(bytes).map_err(|error| HostError::file("write", path.display(), &error))?;
     file.finish()
+}
+
+/// Writes a whole file, unless it has this content already: then it is not touched.
+pub fn update_file(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+    let mut file = NewFile::create(path)?;
+    file.write_all(bytes).map_err(|error| HostError::file("write", path.display(), &error))?;
+    file.finish_if_changed()
 }

@@ -15,6 +15,7 @@ mod code_size;
 mod compiled;
 mod compiler;
 mod debug_info;
+mod dependency_file;
 pub mod disk;
 mod drivers;
 mod error;
@@ -37,6 +38,7 @@ mod run;
 mod settings;
 mod signals;
 pub mod spin;
+mod stack_usage;
 mod system;
 
 pub use adaptive::adapt;
@@ -44,8 +46,10 @@ pub use binding::{
     Binding, CanEndpoint, Choice, DeviceEndpoint, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint,
 };
 pub use clock::{Time, monotonic_time};
-pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
+pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code, measure_stack};
+pub use compiler::included_headers;
 pub use debug_info::DebugInfo;
+pub use dependency_file::dependency_file;
 pub use error::{EXPLANATIONS, ErrorKind, HostCode, HostError};
 pub use executable::build_executable;
 pub use externs::Externs;
@@ -57,6 +61,6 @@ pub use machine_code::MachineCode;
 pub use outcome::{RunOutcome, RunReport};
 pub use ports::Ports;
 pub use record::{Header, Recording};
-pub use run::{LineCoverage, c_options, cover, profile, record, replay, run};
+pub use run::{LineCoverage, c_options, cover, log_messages, profile, record, replay, run};
 pub use settings::{Engine, Memory, Settings};
 pub use signals::{Interrupts, Signals, die_of};

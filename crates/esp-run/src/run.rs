@@ -12,6 +12,7 @@ use crate::settings::{Engine, Settings, reserve};
 use crate::signals::Signals;
 use quaject_esp_exec::environment::Environment;
 use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::message_log::MessageLog;
 use quaject_esp_exec::path_counters::PathCounters;
 use quaject_esp_exec::profile::Profile;
 use quaject_esp_exec::replay::RandomScheduler;
@@ -72,18 +73,8 @@ pub fn profile(program: &Program, settings: &Settings) -> Result<(RunReport, Pro
             HostError::usage(HostCode::Conflict, "a profile records the reference schedule").help("leave out `--seed`")
         );
     }
-    reserve(program, settings)?;
-    let mut interpreter = Interpreter::new(program, settings.checks).map_err(too_large)?;
-    interpreter.profile();
-    let mut scheduler = Scheduler::Reference(Box::new(interpreter));
-    let mut ports = open(program, settings)?;
-    let signals = Signals::listen()?;
-    let outcome = drive(&mut scheduler, &mut ports, &signals);
-    let profile = match &mut scheduler {
-        Scheduler::Reference(interpreter) => interpreter.take_profile(),
-        Scheduler::Random(_) => None,
-    };
-    Ok((close(ports, outcome), profile.expect("it was asked for")))
+    let (report, mut interpreter) = observe(program, settings, |interpreter| interpreter.profile())?;
+    Ok((report, interpreter.take_profile().expect("it was asked for")))
 }
 
 /// Runs a program on the interpreter and records which lines of its files it executes.
@@ -91,18 +82,34 @@ pub fn profile(program: &Program, settings: &Settings) -> Result<(RunReport, Pro
 /// # Errors
 /// The reason why the run could not begin.
 pub fn cover(program: &Program, settings: &Settings) -> Result<(RunReport, LineCoverage), HostError> {
+    let (report, mut interpreter) = observe(program, settings, |interpreter| interpreter.record_coverage())?;
+    Ok((report, interpreter.coverage().expect("it was asked for").lines(program)))
+}
+
+/// Runs a program on the interpreter and logs its first messages, at most `max`.
+///
+/// # Errors
+/// The reason why the run could not begin.
+pub fn log_messages(program: &Program, settings: &Settings, max: usize) -> Result<(RunReport, MessageLog), HostError> {
+    let (report, mut interpreter) = observe(program, settings, |interpreter| interpreter.log_messages(max))?;
+    Ok((report, interpreter.take_message_log().expect("it was asked for")))
+}
+
+/// Runs a program on the interpreter, which `prepare` has made record something.
+fn observe<'p>(
+    program: &'p Program,
+    settings: &Settings,
+    prepare: impl FnOnce(&mut Interpreter<'p>),
+) -> Result<(RunReport, Interpreter<'p>), HostError> {
     reserve(program, settings)?;
     let mut interpreter = Interpreter::new(program, settings.checks).map_err(too_large)?;
-    interpreter.record_coverage();
-    let mut scheduler = Scheduler::Reference(Box::new(interpreter));
+    prepare(&mut interpreter);
     let mut ports = open(program, settings)?;
     let signals = Signals::listen()?;
+    let mut scheduler = Scheduler::Reference(Box::new(interpreter));
     let outcome = drive(&mut scheduler, &mut ports, &signals);
-    let lines = match &mut scheduler {
-        Scheduler::Reference(interpreter) => interpreter.coverage().map(|coverage| coverage.lines(program)),
-        Scheduler::Random(_) => None,
-    };
-    Ok((close(ports, outcome), lines.expect("it was asked for")))
+    let Scheduler::Reference(interpreter) = scheduler else { unreachable!("the scheduler is the reference") };
+    Ok((close(ports, outcome), *interpreter))
 }
 
 /// Runs a program on the interpreter and records its inputs and outputs.

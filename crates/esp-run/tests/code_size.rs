@@ -76,3 +76,103 @@ fn code_added_to_a_process_is_its_own() {
     let (before, after) = (sizes(&pair(""), Style::Poll, SIZE_FLAGS), sizes(&pair(more), Style::Poll, SIZE_FLAGS));
     assert!(after.of(Owner::Process(1)) > before.of(Owner::Process(1)) + 10, "{before:?} {after:?}");
 }
+
+/// Runs the program on a stack that is filled with a pattern, and prints how many bytes of it have changed.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+const PAINTED_STACK: &str = r#"
+#include "program.h"
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum { SIZE = 65536, PATTERN = 0xa5 };
+static unsigned char stack[SIZE] __attribute__((aligned(64)));
+static ucontext_t here, there;
+static esp_t program;
+
+static esp_status nothing(esp_t *t, const esp_input *in, esp_output *out, esp_time now)
+{
+    (void)t, (void)now;
+    *out->head.taken = in->i.count;
+    return ESP_SLEEP;
+}
+
+static esp_status (*volatile entry)(esp_t *, const esp_input *, esp_output *, esp_time) = RUN ? esp_step : nothing;
+
+static void body(void)
+{
+    static const i_message one = {7};
+    static o_message room[4];
+    static esp_input in;
+    static esp_output out;
+    static size_t taken;
+    in.i.messages = &one;
+    in.i.count = 1;
+    out.head.taken = &taken;
+    out.o.messages = room;
+    out.o.capacity = 4;
+    entry(&program, &in, &out, 0);
+    if (taken != 1) stack[0] = 0;
+}
+
+int main(void)
+{
+    int used = 0;
+    memset(stack, PATTERN, SIZE);
+    esp_init(&program);
+    getcontext(&there);
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = SIZE;
+    there.uc_link = &here;
+    makecontext(&there, body, 0);
+    swapcontext(&here, &there);
+    while (used < SIZE && stack[used] == PATTERN) used++;
+    printf("%d\n", SIZE - used);
+    return 0;
+}
+"#;
+
+/// The stack of a step is at most that of the report, and not much less; the report has the frames of `-fstack-usage`.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn the_stack_of_the_report_is_that_of_a_run() {
+    let (Some(gcc), true) = (quaject_test_support::tool(&["gcc"]), std::env::var_os("CC").is_none()) else { return };
+    let program = program(&pair("sum ^= twice(n) / (n | 1);"));
+    let options = Options { style: Style::SansIo, ..Options::default() };
+    let names = ["esp_step", "esp_init", "nothing"].map(str::to_string);
+    // gcc does not count what a function without calls has in the red zone.
+    let flags = [SIZE_FLAGS, &["-mno-red-zone"]].concat();
+    let stacks = quaject_esp_run::measure_stack(&program, &options, &flags, &names).expect("gcc writes a call graph");
+    let step = stacks[0].clone().expect("each program has it");
+    assert_eq!(stacks[2], None);
+
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("the folder is ours");
+    let generated = quaject_esp_gen::c::generate(&program, &options);
+    std::fs::create_dir(folder.path().join("quaject")).expect("the folder is ours");
+    write("quaject/esp.h", quaject_esp_gen::RUNTIME_HEADER);
+    write("program.h", &generated.header);
+    write("program.c", &generated.source);
+    write("main.c", PAINTED_STACK);
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(program);
+        let output = command.current_dir(folder.path()).args(arguments).output().expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("it writes text")
+    };
+    run(gcc, &["-std=gnu99", "-Os", "-mno-red-zone", "-fstack-usage", "-I.", "-c", "program.c"]);
+    let used = |run_step: &str| -> u64 {
+        run(gcc, &["-std=gnu99", "-Os", "-no-pie", run_step, "-I.", "-o", "main", "main.c", "program.o"]);
+        run("./main", &[]).trim().parse().expect("it prints a number")
+    };
+    // The function in place of the step has a return address.
+    let measured = used("-DRUN=1") - used("-DRUN=0") + 8;
+    assert!(measured <= step.bytes, "{measured} bytes were used, {step:?}");
+    assert!(2 * measured > step.bytes, "{measured} bytes were used, {step:?}");
+
+    let frames = std::fs::read_to_string(folder.path().join("program.su")).expect("gcc has written it");
+    let frame = |line: &str| -> Option<u64> { line.split('\t').nth(1)?.parse().ok() };
+    let all: u64 = frames.lines().filter_map(frame).sum();
+    let own = frames.lines().find(|line| line.contains(":esp_step\t")).and_then(frame).expect("it is in the file");
+    assert!(own <= step.bytes && step.bytes <= all, "{step:?}, {frames}");
+}

@@ -38,6 +38,73 @@ fn an_irrelevant_counter_can_be_forgotten() {
     );
 }
 
+#[test]
+fn a_forgotten_array_is_not_in_the_states() {
+    let program = |element: &str, first: &str, step: &str| {
+        format!(
+            "channel c(); process p {{ var a: #array[4] of {element} = #[{first}; 4], i = 0;
+               while {{ out(c); a[i] += {step}; a[3 - i] = {first}; i = (i + 1) % 4; }} }}
+             process q {{ while {{ in(c); }} }} model m {{ abstract forget p.a; }}"
+        )
+    };
+    for text in [program("u8", "0", "1"), program("duration", "(0 ms)", "(1 ms)")] {
+        check_spuriousness(
+            &text,
+            expect![[r#"
+                holds, 4 states
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn an_index_of_a_forgotten_array_can_be_out_of_bounds() {
+    check_spuriousness(
+        "channel c(u8) external out; type pointT = record { x: int, y: array[2] of int };
+         process p { var a: #array[3] of pointT = #[{ 0, [0; 2] }; 3]; while { in(c, $i); a[0].y[i] = 1; } }
+         model m { abstract forget p.a; abstract range c.0 0..3; }",
+        expect![[r#"
+               1  environment -> p: c(2)  (p.esp:2:80)
+               2  p  (p.esp:2:103)
+            fault `bounds` in `p` at p.esp:2:91
+            the program itself has the same violation
+        "#]],
+    );
+}
+
+#[test]
+fn a_forgotten_aggregate_that_decides_has_any_value() {
+    check_spuriousness(
+        "channel c(); process p { var a: #array[2] of bool = #[false; 2]; out(c); a[1] = false; assert(!a[1]); }
+         process q { in(c); } model m { abstract forget p.a; }",
+        expect![[r#"
+               1  p -> q: c()  (p.esp:1:66)
+               2  p  (p.esp:1:81), p.a() = [false, true]
+            fault `assert` in `p` at p.esp:1:88
+            SPURIOUS: no run of the program itself has this violation; `forget p.a` over-approximates here
+        "#]],
+    );
+}
+
+#[test]
+fn what_only_sets_the_time_of_a_wait_can_be_forgotten() {
+    for (first, set, wait) in
+        [("1 + u32(0)", "n = n * 2 + 1", "(n ms)"), ("(200 ms)", "n *= 2", "(n)"), ("(200 ms)", "n += (1 ms)", "(n)")]
+    {
+        let text = format!(
+            "channel c() external out; process p {{ var n = {first};
+               while {{ alt {{ in(c) {{ {set}; }} after {wait} {{ }} }} }} }}
+             model m {{ abstract forget p.n; }}"
+        );
+        check_spuriousness(
+            &text,
+            expect![[r#"
+                holds, 1 state
+            "#]],
+        );
+    }
+}
+
 fn limits(states: u64) -> Limits {
     Limits { states: Some(states), ..Limits::default() }
 }

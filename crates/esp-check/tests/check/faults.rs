@@ -449,3 +449,29 @@ fn irrelevant_steps_are_minimized_away() {
         "#]],
     );
 }
+
+#[test]
+fn a_line_of_a_template_is_listed_once_if_no_instance_executes_it() {
+    check_verdict(
+        "import \"std:format\" as format;
+         channel c(int); channel d(int);
+         process worker(out to(int), n: int) {
+           var m = n;
+           if (m > 2) {
+             m = 3;
+           }
+           if (m > 7) {
+             m = 7;
+           }
+           var text: bytes[<=10] = format.decimal(m);
+           out(to, m + text.len);
+         }
+         process low = worker(c, 1);
+         process high = worker(d, 3);
+         process reader { in(c, _); in(d, _); }",
+        expect![[r#"
+            holds, 24 states, 3 reduced
+            never: line 9
+        "#]],
+    );
+}

@@ -159,16 +159,16 @@ fn unknown_variables_are_errors() {
     refused(
         "[] (proc:list < 3)",
         expect![[r#"
-        `list` of `proc` is not a number that a property can refer to
-        only integers, `bool`s and ids under a name of their own can be
-    "#]],
+            `list` of `proc` is not a number that a property can refer to
+            only integers, `bool`s and ids can be
+        "#]],
     );
     refused(
         "[] (proc:t < 3)",
         expect![[r#"
-        `t` of `proc` is not a number that a property can refer to
-        only integers, `bool`s and ids under a name of their own can be
-    "#]],
+            `proc` has several variables `t`
+            give the one that the property refers to a name that no other variable of the process has
+        "#]],
     );
     refused(
         "[] (proc:count < )",
@@ -205,6 +205,23 @@ fn refused_by(program: &str, expected: Expect) {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// The second call passes its label only.
+#[test]
+fn a_label_of_a_procedure_is_that_of_any_call() {
+    let text = "channel c(u8) external in;
+        proc wait(n: u8) { out(c, n); #sent }
+        process p { wait(1); wait(2); }
+        model m { ltl \"[] !p@Lsent\"; }";
+    let verdict = |text: &str| match explore(&model(text, None), &Options::default()).verdict {
+        Verdict::Holds => "holds",
+        Verdict::Violated(_) => "violated",
+        Verdict::Unfinished(_) => "unfinished",
+    };
+    assert_eq!(verdict(text), "violated");
+    // The instance has ended at the label of the second call.
+    assert_eq!(verdict(&text.replace("[] !p@Lsent", "<> [] p@Lsent")), "holds");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Times in models: all are one value, comparisons have either result, deadlines are not ordered.
 
-use crate::support::{check_verdict, model};
+use crate::support::{check_verdict, explore, model};
 use expect_test::{Expect, expect};
+use quaject_esp_check::{Options, Verdict};
 use quaject_esp_ir::model::UndecidedKind;
 
 #[test]
@@ -123,6 +124,58 @@ fn an_empty_alt_by_time_is_a_fault() {
             error alt
                1  p  (p.esp:2:32), time-order() = false
             fault `alt` in `p` at p.esp:2:61
+        "#]],
+    );
+}
+
+/// A program that measures and decides by the number; a model that forgets it tries each value.
+#[test]
+fn a_forgotten_number_of_a_duration_is_chosen() {
+    let text = "channel c() external out;
+        process p { var began = now, n = 0; in(c); n = int((now - began) / (1 ms)); assert(n < 7); }
+        model m { abstract forget p.n; abstract range p.n 0..LIMIT; }";
+    assert_eq!(model(&text.replace("LIMIT", "8"), None).undecided_times.len(), 0);
+    check_verdict(
+        &text.replace("LIMIT", "7"),
+        expect![[r#"
+            holds, 4 states, 3 reduced
+        "#]],
+    );
+    check_verdict(
+        &text.replace("LIMIT", "8"),
+        expect![[r#"
+            error assert
+               1  environment -> p: c()  (p.esp:2:45)
+               2  p  (p.esp:2:61), p.n() = 0, p.n() = 7
+            fault `assert` in `p` at p.esp:2:85
+        "#]],
+    );
+    // A property sees the number that is chosen.
+    let property = text.replace("LIMIT;", "7; ltl \"[] p:n < 5\";");
+    assert!(matches!(explore(&model(&property, None), &Options::default()).verdict, Verdict::Violated(_)));
+    // The number is in the range, and only it is chosen: what a program does with it at once is not known.
+    let from_three = text.replace("n = 0", "n = 3").replace("0..LIMIT", "3..7");
+    assert_eq!(explore(&model(&from_three, None), &Options::default()).verdict, Verdict::Holds);
+    let index = text.replace("int((now", "T[int((now").replace("(1 ms))", "(1 ms))]").replace("LIMIT", "7");
+    let index = format!("const T: array[2] of int = [1, 2]; {index}");
+    assert_eq!(model(&index, None).undecided_times.len(), 1);
+    // Without the abstraction it is not known.
+    assert_eq!(model(text.split("model").next().expect("a part"), None).undecided_times.len(), 1);
+}
+
+/// A forgotten duration may be longer or shorter than any other.
+#[test]
+fn a_forgotten_duration_that_decides_is_not_known() {
+    let text = "channel c() external out;
+        process p { var rto = (200 ms); while { in(c); rto *= 2; if (rto > (1 s)) rto = (200 ms); assert(rto != (0 s)); } }
+        model m { abstract forget p.rto; }";
+    check_verdict(
+        text,
+        expect![[r#"
+            error assert
+               1  environment -> p: c()  (p.esp:2:49)
+               2  p  (p.esp:2:63), p.rto() = 0, p.rto() = 0, time-order() = false, p.rto() = 0, time-order() = false
+            fault `assert` in `p` at p.esp:2:99
         "#]],
     );
 }

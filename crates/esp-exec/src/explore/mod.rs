@@ -13,7 +13,7 @@ use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::pools::{Address, MemorySpace};
 use crate::state::{Control, State};
-use crate::step::{EnvironmentMode, Machine, Step, channel_of};
+use crate::step::{EnvironmentMode, Machine, Step};
 use crate::values::{DataView, ValueRef};
 use quaject_esp_ir::ir::{AltOrder, Blocking, Boundary, ChannelId, Location, ProcessId, TypeId};
 use smol_str::SmolStr;
@@ -113,13 +113,7 @@ impl Machine<'_> {
         sender: u32,
         branch: u32,
     ) -> Option<(ChannelId, Vec<Datum>)> {
-        let before = state.clone();
-        let mut context = self.context(state, environment);
-        let code = context.open(sender, branch)?;
-        let channel = channel_of(code)?;
-        let message = context.evaluate_message(sender, code).ok().and_then(|_| context.datums(sender, channel).ok());
-        *state = before;
-        Some((channel, message?))
+        self.context(state, environment).message(sender, branch)
     }
 
     /// The steps enabled under the most general environment: messages may arrive or not, the environment may be ready

@@ -123,7 +123,7 @@ fn other(pairs: &[(u32, u32)], number: u32, direction: OsrDirection) -> Option<u
 }
 
 impl Interpreter<'_> {
-    /// The run, continued in another form of its program, without machine code and without trace or profile. None if an
+    /// The run, continued in another form of its program, without machine code, trace, profile and log. None if an
     /// instance is at a point that the other form lacks: on a fast path, at an entry test, or within interrupted local
     /// code. Each of these is temporary.
     ///
@@ -203,6 +203,7 @@ impl Interpreter<'_> {
             turns: from.turns,
             rechecked: from.rechecked,
             trace: None,
+            log: None,
             profile: None,
             communications: 0,
             over: None,

@@ -173,8 +173,8 @@ struct esp_aligned { uint8_t head; uint64_t word; };
 #define ESP_LAYOUT(name, condition) ESP_ASSERT(name, offsetof(struct esp_aligned, word) != 8 || (condition))
 
 #if defined(__GNUC__) || defined(__clang__)
-#define ESP_LIKELY(x) __builtin_expect(!!(x), 1)
-#define ESP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define ESP_LIKELY(x) (__builtin_expect(!!(x), 1) != 0)
+#define ESP_UNLIKELY(x) (__builtin_expect(!!(x), 0) != 0)
 #define ESP_UNREACHABLE __builtin_unreachable()
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define ESP_LITTLE_ENDIAN 1
@@ -240,9 +240,9 @@ ESP_INLINE void esp_copy(void *to, const void *from, size_t bytes)
     unsigned char *t = (unsigned char *)to;
     const unsigned char *f = (const unsigned char *)from;
     if ((uintptr_t)t <= (uintptr_t)f) {
-        while (bytes--) *t++ = *f++;
+        while (bytes-- > 0u) { *t++ = *f++; }
     } else {
-        while (bytes--) t[bytes] = f[bytes];
+        while (bytes-- > 0u) { t[bytes] = f[bytes]; }
     }
 #endif
 }
@@ -264,7 +264,7 @@ ESP_INLINE void esp_zero(void *to, size_t bytes)
     __builtin_memset(to, 0, bytes);
 #else
     unsigned char *t = (unsigned char *)to;
-    while (bytes--) *t++ = 0;
+    while (bytes-- > 0u) { *t++ = 0; }
 #endif
 }
 
@@ -272,8 +272,8 @@ ESP_INLINE bool esp_same(const void *a, const void *b, size_t bytes)
 {
     const unsigned char *x = (const unsigned char *)a;
     const unsigned char *y = (const unsigned char *)b;
-    while (bytes--) {
-        if (*x++ != *y++) return false;
+    while (bytes-- > 0u) {
+        if (*x++ != *y++) { return false; }
     }
     return true;
 }
@@ -285,7 +285,7 @@ ESP_INLINE uint32_t esp_lowest(uint32_t word)
     return (uint32_t)(sizeof(unsigned) < sizeof word ? __builtin_ctzl(word) : __builtin_ctz((unsigned)word));
 #else
     uint32_t index = 0;
-    while (!(word & 1u)) {
+    while ((word & 1u) == 0u) {
         word >>= 1;
         index++;
     }
@@ -297,7 +297,7 @@ ESP_INLINE uint64_t esp_load_be(const uint8_t *p, uint32_t bytes)
 {
     uint64_t value = 0;
     uint32_t i;
-    for (i = 0; i < bytes; i++) value = value << 8 | p[i];
+    for (i = 0; i < bytes; i++) { value = value << 8 | p[i]; }
     return value;
 }
 
@@ -307,46 +307,49 @@ ESP_INLINE uint64_t esp_load_le(const uint8_t *p, uint32_t bytes)
     uint32_t i;
 #ifdef ESP_LITTLE_ENDIAN
     /* Compilers do not always merge byte loads into one. */
-    if (bytes == 8) {
+    if (bytes == 8u) {
         __builtin_memcpy(&value, p, 8);
         return value;
     }
-    if (bytes == 4) {
+    if (bytes == 4u) {
         uint32_t half;
         __builtin_memcpy(&half, p, 4);
         return half;
     }
 #endif
-    for (i = 0; i < bytes; i++) value |= (uint64_t)p[i] << (8 * i);
+    for (i = 0; i < bytes; i++) {
+        const uint32_t shift = 8u * i;
+        value |= (uint64_t)p[i] << shift;
+    }
     return value;
 }
 
 ESP_INLINE void esp_store_be(uint8_t *p, uint32_t bytes, uint64_t value)
 {
     uint32_t i;
-    for (i = bytes; i-- > 0; value >>= 8) p[i] = (uint8_t)value;
+    for (i = bytes; i-- > 0u; value >>= 8) { p[i] = (uint8_t)value; }
 }
 
 ESP_INLINE void esp_store_le(uint8_t *p, uint32_t bytes, uint64_t value)
 {
     uint32_t i;
 #ifdef ESP_LITTLE_ENDIAN
-    if (bytes == 8) {
+    if (bytes == 8u) {
         __builtin_memcpy(p, &value, 8);
         return;
     }
 #endif
-    for (i = 0; i < bytes; i++, value >>= 8) p[i] = (uint8_t)value;
+    for (i = 0; i < bytes; i++, value >>= 8) { p[i] = (uint8_t)value; }
 }
 
 /* `width` bits from bit `offset` on, most significant first; a field of 64 bits may touch 9 bytes. */
 ESP_INLINE uint64_t esp_load_bits(const uint8_t *p, uint32_t offset, uint32_t width)
 {
     uint64_t value = 0;
-    while (width > 0) {
-        uint32_t room = 8 - offset % 8;
+    while (width > 0u) {
+        uint32_t room = 8u - offset % 8u;
         uint32_t take = width < room ? width : room;
-        uint32_t part = ((uint32_t)p[offset / 8] >> (room - take)) & ((1u << take) - 1u);
+        uint32_t part = ((uint32_t)p[offset / 8u] >> (room - take)) & ((1u << take) - 1u);
         value = value << take | part;
         offset += take;
         width -= take;
@@ -356,14 +359,15 @@ ESP_INLINE uint64_t esp_load_bits(const uint8_t *p, uint32_t offset, uint32_t wi
 
 ESP_INLINE void esp_store_bits(uint8_t *p, uint32_t offset, uint32_t width, uint64_t value)
 {
-    while (width > 0) {
-        uint32_t room = 8 - offset % 8;
+    while (width > 0u) {
+        uint32_t room = 8u - offset % 8u;
         uint32_t take = width < room ? width : room;
         uint32_t mask = ((1u << take) - 1u) << (room - take);
-        uint32_t part = (uint32_t)(value >> (width - take)) << (room - take);
-        p[offset / 8] = (uint8_t)((p[offset / 8] & ~mask) | (part & mask));
-        offset += take;
+        uint32_t part;
         width -= take;
+        part = (uint32_t)(value >> width) << (room - take);
+        p[offset / 8u] = (uint8_t)((p[offset / 8u] & ~mask) | (part & mask));
+        offset += take;
     }
 }
 
@@ -380,19 +384,22 @@ ESP_INLINE bool esp_subtract_overflows(int64_t a, int64_t b, int64_t min, int64_
 
 ESP_INLINE bool esp_multiply_overflows(int64_t a, int64_t b, int64_t min, int64_t max)
 {
-    if (a == 0 || b == 0) return false;
-    if (a == -1) return b < -max;
-    if (b == -1) return a < -max;
-    if (a > 0) return b > 0 ? a > max / b : b < min / a;
+    if (a == 0 || b == 0) { return false; }
+    if (a == -1) { return b < -max; }
+    if (b == -1) { return a < -max; }
+    if (a > 0) { return b > 0 ? a > max / b : b < min / a; }
     return b > 0 ? a < min / b : a < max / b;
 }
+
+/* INT64_MIN, without a macro that some tools define by a constant outside of every type. */
+#define ESP_MIN_INT64 (-INT64_MAX - 1)
 
 /* Sums, differences and products of durations and times: a result outside 64 bits is the nearest number inside. */
 ESP_INLINE int64_t esp_saturating_add(int64_t a, int64_t b)
 {
     /* The sum overflows if both operands have the other sign. */
     int64_t sum = (int64_t)((uint64_t)a + (uint64_t)b);
-    if (((a ^ sum) & (b ^ sum)) < 0) return a < 0 ? INT64_MIN : INT64_MAX;
+    if (((a ^ sum) & (b ^ sum)) < 0) { return a < 0 ? ESP_MIN_INT64 : INT64_MAX; }
     return sum;
 }
 
@@ -400,21 +407,23 @@ ESP_INLINE int64_t esp_saturating_subtract(int64_t a, int64_t b)
 {
     /* The difference overflows if it and `b` have the other sign than `a`. */
     int64_t difference = (int64_t)((uint64_t)a - (uint64_t)b);
-    if (((a ^ b) & (a ^ difference)) < 0) return a < 0 ? INT64_MIN : INT64_MAX;
+    if (((a ^ b) & (a ^ difference)) < 0) { return a < 0 ? ESP_MIN_INT64 : INT64_MAX; }
     return difference;
 }
 
 ESP_INLINE int64_t esp_saturating_multiply(int64_t a, int64_t b)
 {
-    if (esp_multiply_overflows(a, b, INT64_MIN, INT64_MAX)) return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+    if (esp_multiply_overflows(a, b, ESP_MIN_INT64, INT64_MAX)) {
+        return (a < 0) == (b < 0) ? INT64_MAX : ESP_MIN_INT64;
+    }
     return a * b;
 }
 
 /* now + amount * unit, kept within the range of esp_time. */
 ESP_INLINE esp_time esp_deadline(esp_time now, int64_t amount, int64_t unit)
 {
-    if (amount <= 0) return now;
-    if (amount > INT64_MAX / unit) return ESP_NEVER;
+    if (amount <= 0) { return now; }
+    if (amount > INT64_MAX / unit) { return ESP_NEVER; }
     amount *= unit;
     return now > INT64_MAX - amount ? ESP_NEVER : now + amount;
 }

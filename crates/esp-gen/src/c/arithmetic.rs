@@ -127,7 +127,8 @@ impl Writer<'_, '_> {
     fn quotient(&mut self, op: BinaryOp, x: &str, (b, y): (Value, &str), ty: TypeId, at: Location) -> String {
         let (c, int, constant) = (self.c_type(ty), self.int_type(ty), self.constant_of(b));
         if constant.is_none_or(|constant| constant == 0) {
-            self.check(&format!("{y} == 0"), Fault::Div, at);
+            let zero = literal(self.types(), 0, ty);
+            self.check(&format!("{y} == {zero}"), Fault::Div, at);
         }
         let sign = if op == BinaryOp::Divide { "/" } else { "%" };
         if !int.is_signed() || constant.is_some_and(|constant| constant != -1) {

@@ -107,7 +107,7 @@ impl Channel<'_, '_> {
             declarations: String::new(),
             peek: format!(
                 "    return in && out->head.taken[{source}] < in->{member}.count ? in->{member}.messages + \
-                 out->head.taken[{source}] : 0;"
+                 out->head.taken[{source}] : NULL;"
             ),
             drop: format!("    out->head.taken[{source}]++;"),
             is_closed: format!("in && in->{member}.closed && out->head.taken[{source}] >= in->{member}.count"),
@@ -149,7 +149,7 @@ impl Channel<'_, '_> {
             peek: format!(
                 "    if (!t->{name}_full && !t->{name}_closed && {name}_ready()) {{\n        \
                  {name}_take(&t->{name}_head);\n        t->{name}_full = true;\n    }}\n    return t->{name}_full ? \
-                 &t->{name}_head : 0;"
+                 &t->{name}_head : NULL;"
             ),
             drop: format!("    t->{name}_full = false;"),
             is_closed: format!("t->{name}_closed && !t->{name}_full"),
@@ -165,7 +165,7 @@ impl Channel<'_, '_> {
         }
         ReceivingEnd {
             declarations,
-            peek: format!("    return {name}_offered ? &{name}_offer : 0;"),
+            peek: format!("    return {name}_offered ? &{name}_offer : NULL;"),
             drop: format!("    {name}_offered = false;"),
             is_closed: format!("t->{name}_closed && !{name}_offered"),
         }

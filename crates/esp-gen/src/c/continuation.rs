@@ -8,7 +8,7 @@ use quaject_esp_ir::ir::BlockId;
 /// After one operation of the turn: continues at the block, or joins the ready list if it was the last.
 pub(crate) fn continue_in_turn(code: &mut Writer<'_, '_>, process: usize, block: BlockId, pc: u32) {
     let plan = code.plan;
-    code.block("if (--left == 0) {", |code| {
+    code.block("if (--left == 0u) {", |code| {
         line!(code, "t->pc[{}] = {pc};", plan.own_id(process));
         push_self(code, process);
         code.line("goto dispatch;");

@@ -19,7 +19,7 @@ pub(crate) fn entry_points(plan: &Plan<'_>, faults: &Faults, text: &mut String) 
     let prefix = &plan.prefix;
     fault_function(plan, faults, text);
     put!(text, "\nbool {prefix}_stuck(const {prefix}_t *t, esp_pid instance)\n{{");
-    put!(text, "    return t->status == ESP_FAULT && t->fault == 0 && t->mark[instance] == 2;\n}}");
+    put!(text, "    return t->status == (uint32_t)ESP_FAULT && t->fault == 0u && t->mark[instance] == 2u;\n}}");
     match plan.options.trace {
         TraceMode::Callback => {
             put!(text, "\nvoid {prefix}_trace({prefix}_t *t, esp_trace_function *function, void *user)\n{{");
@@ -40,14 +40,14 @@ fn fault_function(plan: &Plan<'_>, faults: &Faults, text: &mut String) {
     let prefix = &plan.prefix;
     put!(text, "\nesp_fault_report {prefix}_fault(const {prefix}_t *t)\n{{");
     put!(text, "    esp_fault_report report = {{0, 0, {{0, 0, 0, -1}}}};");
-    put!(text, "    if (t->status != ESP_FAULT) return report;\n    report.instance = t->instance;");
-    put!(text, "    if (t->fault == 0) {{\n        report.code = ESP_FAULT_DEADLOCK;");
+    put!(text, "    if (t->status != (uint32_t)ESP_FAULT) return report;\n    report.instance = t->instance;");
+    put!(text, "    if (t->fault == 0u) {{\n        report.code = ESP_FAULT_DEADLOCK;");
     put!(text, "        report.place = {prefix}_place(t, t->instance);\n        return report;\n    }}");
     put!(text, "    report.code = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].code;");
     put!(text, "    report.place = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].place;");
     if faults.have_members() {
-        put!(text, "    if (fault_members[t->fault & (ESP_BIT(FAULT_CALL) - 1u)])");
-        put!(text, "        report.instance = fault_members[t->fault & (ESP_BIT(FAULT_CALL) - 1u)] - 1;");
+        let member = "fault_members[t->fault & (ESP_BIT(FAULT_CALL) - 1u)]";
+        put!(text, "    if ({member} != 0u) report.instance = {member} - 1u;");
     }
     let call = "t->fault >> FAULT_CALL";
     if faults.calls() > 0 {
@@ -56,7 +56,7 @@ fn fault_function(plan: &Plan<'_>, faults: &Faults, text: &mut String) {
         put!(text, "        report.instance = fault_calls[({call}) - {first}u].member;");
         put!(text, "        report.place.channel = fault_calls[({call}) - {first}u].channel;\n    }} else");
     }
-    put!(text, "    if ({call}) report.place.channel = (int32_t)({call}) - 1;");
+    put!(text, "    if (({call}) != 0u) report.place.channel = (int32_t)({call}) - 1;");
     put!(text, "    return report;\n}}");
 }
 
@@ -116,7 +116,7 @@ fn library_table(plan: &Plan<'_>, text: &mut String) {
             );
             "program_trace"
         }
-        TraceMode::None => "0",
+        TraceMode::None => "NULL",
     };
     put!(
         text,

@@ -86,7 +86,7 @@ impl Functions<'_, '_> {
         let mut timer = 0;
         for end in plan.ends(process, wait) {
             let data = plan.branch(end);
-            let before = format!("before > {}", end.branch);
+            let before = format!("before > {}u", end.branch);
             let test = match open_condition(plan, end) {
                 Some(open) => format!("if ({before} && ({open})) {{"),
                 None => format!("if ({before}) {{"),
@@ -151,7 +151,7 @@ pub(crate) fn receive_from_environment(code: &mut Writer<'_, '_>, end: End, chan
     code.open("{");
     line!(code, "const {0}_message *const m_ = {0}_peek(IO);", data.name);
     let source = message_parts(code, channel, "m_", View::Environment);
-    let mut all = vec!["m_".to_string()];
+    let mut all = vec!["m_ != NULL".to_string()];
     if data.has_boxes {
         all.push(format!("{}_has_objects(t, m_)", data.name));
     }
@@ -160,7 +160,7 @@ pub(crate) fn receive_from_environment(code: &mut Writer<'_, '_>, end: End, chan
         if condition.is_some() {
             line!(code, "const uint32_t r_ = {}_if(t, {own}, m_);", plan.branch_name(end));
         }
-        code.guarded(condition.map(|_| "r_"), |code| {
+        code.guarded(condition.map(|_| "r_ != 0u"), |code| {
             trace(code, "'i'", &own, &end.branch.to_string(), "0", "0");
             raise_condition_fault(code, end);
             bind_message(code, end, patterns, &source, BindTo::Parked);
@@ -225,7 +225,7 @@ pub(crate) fn send_to_environment(
                 let own = plan.own_id(end.process);
                 line!(code, "const uint32_t r_ = {}_payload(t, {own}, &v_);", plan.branch_name(end));
                 let raise = code.raise_number("r_");
-                line!(code, "if (ESP_UNLIKELY(r_ > 1)) {raise}");
+                line!(code, "if (ESP_UNLIKELY(r_ > 1u)) {raise}");
             }
         }
         copy_to_environment(code, end, channel);
@@ -266,7 +266,7 @@ pub(crate) fn send_by_shared_exit(code: &mut Writer<'_, '_>, end: End, channel: 
     let name = &plan.channels[channel].name;
     code.mark(plan.branch(end).location);
     fill_view(code, end, channel, parts, &format!("{name}_m."));
-    line!(code, "SEND({name}, {}, {});", plan.own_id(end.process), plan.wait_plan(end).pc);
+    line!(code, "SEND({name}, {}, {}u);", plan.own_id(end.process), plan.wait_plan(end).pc);
 }
 
 /// Fills the view of a message that the channel's own function sends.

@@ -81,7 +81,10 @@ impl<'p, 'a> Functions<'p, 'a> {
                 slots += 1;
             }
         }
-        parameters.push(format!("{} *result", code.c_type(function.result)));
+        // Code that always faults has no result.
+        let returns = function.body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Result(_)));
+        let unused = if returns { "" } else { " ESP_UNUSED" };
+        parameters.push(format!("{} *result{unused}", code.c_type(function.result)));
         let blocks = self.plan.functions[index].storage.main.clone();
         let values = defined_values(&function.body, &blocks).difference(&skip).copied().collect();
         let locals = (slots..function.body.slots.len() as u32).map(SlotId).collect::<Vec<_>>();

@@ -28,7 +28,7 @@ const MAX_TESTED_CALL_SITES: usize = 3;
 pub(crate) fn call_receiver(code: &mut Writer<'_, '_>, sender: End, jump: &dyn Fn(&str) -> String) {
     let plan = code.plan;
     let own = plan.own_id(sender.process);
-    code.block("if (--left == 0) {", |code| {
+    code.block("if (--left == 0u) {", |code| {
         line!(code, "t->pc[{own}] = {};", plan.continuation_pc(sender));
         push(code, &own);
         release_callers(code, sender.process);
@@ -80,7 +80,7 @@ pub(crate) fn return_early(code: &mut Writer<'_, '_>, process: usize, wait: usiz
     let usual =
         writers.iter().copied().filter(|end| plan.hand_off.is_only_caller(process, *end) && plan.is_repeated(*end));
     for end in usual.take(MAX_TESTED_CALL_SITES) {
-        let test = format!("if (t->pc[{}] == {}) {{", plan.own_id(end.process), plan.hand_off.pcs[&end]);
+        let test = format!("if (t->pc[{}] == {}u) {{", plan.own_id(end.process), plan.hand_off.pcs[&end]);
         code.block(&test, |code| {
             park(code);
             continue_caller(code, end);

@@ -4,7 +4,7 @@ use super::frame::frame_members;
 use super::interface;
 use super::names::{include_guard, member};
 use super::plan::{Plan, unsigned_bits};
-use super::{Style, TraceMode, types};
+use super::{Style, TraceMode, enumerations, types};
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;
 
@@ -27,6 +27,7 @@ pub(crate) fn write(plan: &Plan<'_>) -> String {
     put!(text, "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n");
     put!(text, "struct {prefix}_t;\ntypedef struct {prefix}_t {prefix}_t;\n");
     put!(text, "/* -- types ---------------------------------------------------------------------------------- */\n");
+    text.push_str(&enumerations::declare(program, &plan.enumerations, &plan.types));
     text.push_str(&types::declare(plan));
     for index in 0..program.channels.len() {
         if program.channels[index].boundary != Boundary::Internal {
@@ -84,11 +85,11 @@ fn declare_message(plan: &Plan<'_>, index: usize, text: &mut String) {
         Boundary::ToEnvironment | Boundary::Internal => "to the environment",
     };
     put!(text, "/* channel {}, {direction} */\ntypedef struct {name} {{", channel.name);
-    let mut facts = vec![format!("sizeof({name}) == {}", extent.size)];
+    let mut facts = vec![format!("sizeof({name}) == {}u", extent.size)];
     let members = &plan.channels[index].members;
     for ((ty, offset), member) in channel.payload.iter().zip(offsets).zip(members) {
         put!(text, "    {} {member};", plan.environment_type(*ty));
-        facts.push(format!("offsetof({name}, {member}) == {offset}"));
+        facts.push(format!("offsetof({name}, {member}) == {offset}u"));
     }
     if channel.payload.is_empty() {
         put!(text, "    uint8_t unused;");
@@ -97,6 +98,12 @@ fn declare_message(plan: &Plan<'_>, index: usize, text: &mut String) {
 }
 
 fn declare_extern(plan: &Plan<'_>, function: &Extern, text: &mut String) {
+    let signature = extern_signature(plan, function);
+    put!(text, "#ifdef ESP_OPTIONAL_EXTERNS\n{signature} ESP_WEAK;\n#else\n{signature};\n#endif");
+}
+
+/// The head of an extern function. Of its parameters only that for a result by address has a name.
+pub(crate) fn extern_signature(plan: &Plan<'_>, function: &Extern) -> String {
     let types = &plan.program.types;
     let by_value = |ty: TypeId| types.is_scalar(ty);
     let mut parameters: Vec<String> = function
@@ -120,8 +127,7 @@ fn declare_extern(plan: &Plan<'_>, function: &Extern, text: &mut String) {
         }
     };
     let parameters = if parameters.is_empty() { "void".to_string() } else { parameters.join(", ") };
-    put!(text, "#ifdef ESP_OPTIONAL_EXTERNS\n{result} {}({parameters}) ESP_WEAK;\n#else", function.name);
-    put!(text, "{result} {}({parameters});\n#endif", function.name);
+    format!("{result} {}({parameters})", function.name)
 }
 
 fn declare_hooks(plan: &Plan<'_>, index: usize, text: &mut String) {

@@ -165,7 +165,7 @@ impl Helpers {
         match helper {
             Helper::Retain => text.push_str(&format!("    t->{name}.count[v]++;\n")),
             Helper::Release => {
-                text.push_str(&format!("    if (--t->{name}.count[v] != 0) return;\n"));
+                text.push_str(&format!("    if (--t->{name}.count[v] != 0u) return;\n"));
                 if plan.layouts.has_boxes(content) {
                     let release = self.want(plan, Helper::Release, content);
                     let by_value = matches!(types.get(content), Type::Boxed(_));
@@ -204,7 +204,7 @@ impl Helpers {
                 }
             }
             Helper::Alive(depth) => {
-                text.push_str(&format!("    if (t->{name}.count[v] == 0) return false;\n"));
+                text.push_str(&format!("    if (t->{name}.count[v] == 0u) return false;\n"));
                 if depth == Depth::Transitive {
                     text.push_str(&self.part(plan, helper, content, &format!("t->{name}.content[v]"), "    "));
                 }

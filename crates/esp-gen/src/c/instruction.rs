@@ -65,7 +65,7 @@ impl Writer<'_, '_> {
             Op::Convert(a) => {
                 let to = self.value_type(result.expect("a conversion defines a value"));
                 let text = if to == TypeTable::BOOL {
-                    format!("{} != 0", self.value(*a))
+                    format!("{} != {}", self.value(*a), self.constant(0, self.value_type(*a)))
                 } else {
                     format!("({}){}", self.c_type(to), self.value(*a))
                 };
@@ -217,7 +217,7 @@ impl Writer<'_, '_> {
                 let to = self.place(to, at);
                 self.check_bytes_range(&to, *offset, field.layout_bytes, at);
                 if self.checked() && field.width_bits < 64 {
-                    let bad = format!("(uint64_t){} >> {} != 0", self.value(*value), field.width_bits);
+                    let bad = format!("(uint64_t){} >> {} != 0u", self.value(*value), field.width_bits);
                     self.check(&bad, Fault::Overflow, at);
                 }
                 let value = self.value(*value);
@@ -253,7 +253,7 @@ impl Writer<'_, '_> {
             }
             Op::IsUnique(value) => {
                 let pool = self.pool_of(self.value_type(*value));
-                let text = format!("t->{}.count[{}] == 1", self.plan.pools[pool.0 as usize], self.value(*value));
+                let text = format!("t->{}.count[{}] == 1u", self.plan.pools[pool.0 as usize], self.value(*value));
                 define(self, &text);
             }
             Op::FreeObjects(pool) => {
@@ -288,7 +288,7 @@ impl Writer<'_, '_> {
     /// Takes an object with count 1.
     pub(crate) fn allocate(&mut self, pool: PoolId, target: &str, location: Location) {
         let name = &self.plan.pools[pool.0 as usize];
-        let bad = format!("t->{name}.free == 0");
+        let bad = format!("t->{name}.free == 0u");
         self.check(&bad, Fault::Pool, location);
         line!(self, "{target} = {}_take(t);", name);
         self.helpers.want_pool(pool);
@@ -425,12 +425,12 @@ impl Writer<'_, '_> {
             Some(place) => {
                 let to = self.place(place, at);
                 line!(self, "uint32_t fault_ = {name}({list}, &{});", to.text);
-                line!(self, "if (ESP_UNLIKELY(fault_)) {raise}");
+                line!(self, "if (ESP_UNLIKELY(fault_ != 0u)) {raise}");
             }
             None => {
                 line!(self, "{} result_;", self.c_type(result_type));
                 line!(self, "uint32_t fault_ = {name}({list}, &result_);");
-                line!(self, "if (ESP_UNLIKELY(fault_)) {raise}");
+                line!(self, "if (ESP_UNLIKELY(fault_ != 0u)) {raise}");
                 match result {
                     Some(result) => line!(self, "{} = result_;", self.value(result)),
                     None => line!(self, "(void)result_;"),

@@ -48,6 +48,15 @@ pub(crate) fn declare(plan: &Plan<'_>, interface: usize) -> String {
     text
 }
 
+/// Functions of an interface by which the environment receives messages: they accept each and do nothing.
+pub(crate) fn stubs(plan: &Plan<'_>, interface: usize) -> String {
+    let mut text = format!("bool {}IsReady(void) {{ return true; }}\n", plan.interfaces[interface]);
+    for entry in &plan.program.interfaces[interface].entries {
+        text.push_str(&format!("{} {{}}\n", signature(plan, interface, entry)));
+    }
+    text
+}
+
 /// The functions that build messages of a channel that the environment writes, in one slot that the program empties.
 pub(crate) fn define(plan: &Plan<'_>, channel: usize, interface: usize) -> String {
     let data = &plan.program.interfaces[interface];

@@ -67,7 +67,7 @@ pub(crate) fn dead_message(
 pub(crate) fn release_moved(code: &mut Writer<'_, '_>, channel: usize, message: &str) {
     for (index, part) in message_parts(code, channel, message, View::Program).iter().enumerate() {
         if code.plan.layouts.has_boxes(part.ty) {
-            code.block(&format!("if ({message}.moved >> {index} & 1u) {{"), |code| {
+            code.block(&format!("if (({message}.moved >> {index} & 1u) != 0u) {{"), |code| {
                 code.count(Helper::Release, &Lvalue { text: part.text.clone(), ty: part.ty });
             });
         }
@@ -126,6 +126,6 @@ pub(crate) fn bind_message(
 pub(crate) fn raise_condition_fault(code: &mut Writer<'_, '_>, end: End) {
     if let Operation::In { condition: Some(_), .. } = &code.plan.branch(end).operation {
         let raise = code.raise_number("r_");
-        line!(code, "if (ESP_UNLIKELY(r_ > 1)) {raise}");
+        line!(code, "if (ESP_UNLIKELY(r_ > 1u)) {raise}");
     }
 }

@@ -17,18 +17,21 @@
 //!   functions                 pure functions, regions of waits
 //!   environment, priority, partner_search, rendezvous           how branches commit
 //!   wait, path_transitions, process, path_functions, dispatch   the code of processes
-//!   types, frame, interface, header, channel_ends               declarations and the ends of external channels
+//!   enumerations, types, frame, interface, header, channel_ends declarations and the ends of external channels
 //!   quiescence, scheduler, entry_points, program                the scheduler and the complete C file
 //!   report                    memory and bounds
+//!   sketch                    the sketch of an Arduino library
 //! ```
 
 mod arithmetic;
+mod braces;
 mod channel_ends;
 mod constants;
 mod continuation;
 mod control;
 mod dispatch;
 mod entry_points;
+mod enumerations;
 mod environment;
 mod extern_call;
 mod faults;
@@ -57,6 +60,7 @@ mod ready_list;
 mod rendezvous;
 mod report;
 mod scheduler;
+mod sketch;
 mod storage;
 mod types;
 mod values;
@@ -66,7 +70,8 @@ mod writer;
 
 pub use options::{LineMarks, Options, Style, TraceMode};
 pub use owner::Owner;
-pub use report::{CodeBytes, FunctionReport, ProcessReport, Report};
+pub use report::{CodeBytes, EntryReport, FunctionReport, ProcessReport, Report, StackBytes, StackUse};
+pub use sketch::sketch;
 
 use crate::layout::Abi;
 use quaject_esp_ir::ir::Program;

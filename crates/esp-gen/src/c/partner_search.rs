@@ -30,7 +30,7 @@ impl Functions<'_, '_> {
         }
         let data = &plan.channels[channel];
         let search_writers = data.writer_lookup == Lookup::Search;
-        let search_readers = data.readers_are_searched;
+        let search_readers = data.readers_are_searched && data.is_connected();
         if search_writers || search_readers || plan.is_queried(&data.readers) {
             for end in &data.readers {
                 self.match_function(*end, channel);
@@ -93,15 +93,16 @@ impl Functions<'_, '_> {
                 continue;
             }
             let count = wait.branches.len();
-            let first = if wait.rotates {
-                format!("{}next{}", self.plan.frame(process), wait.block.0)
-            } else {
-                "0".to_string()
-            };
+            let first = wait.rotates.then(|| format!("{}next{}", self.plan.frame(process), wait.block.0));
             code.case(&format!("case {}:", wait.pc), |code| {
                 code.block(&format!("for (; at < {count}u; at++) {{"), |code| {
-                    line!(code, "uint32_t b = {first} + at;");
-                    line!(code, "if (b >= {count}u) b -= {count}u;");
+                    match &first {
+                        Some(first) => {
+                            line!(code, "uint32_t b = {first} + at;");
+                            line!(code, "if (b >= {count}u) b -= {count}u;");
+                        }
+                        None => code.line("const uint32_t b = at;"),
+                    }
                     code.open("switch (b) {");
                     for end in here {
                         code.case(&format!("case {}:", end.branch), |code| {
@@ -147,7 +148,7 @@ impl Functions<'_, '_> {
                 Operation::In { .. } | Operation::After { .. } => unreachable!("a writer is an `out`"),
             }
             line!(code, "*branch = {};", end.branch);
-            code.line("return at + 1;");
+            code.line("return at + 1u;");
             code.close("}");
         });
         self.add(&head, code);
@@ -196,8 +197,8 @@ impl Functions<'_, '_> {
         self.enter(&mut code, process);
         self.per_wait(&mut code, process, &plan.channels[channel].readers, |code, end| {
             code.open(&open_block(plan, end));
-            line!(code, "uint32_t r = fault > 1 ? fault : {}_match(t, self, m);", plan.branch_name(end));
-            code.open("if (r) {");
+            line!(code, "uint32_t r = fault > 1u ? fault : {}_match(t, self, m);", plan.branch_name(end));
+            code.open("if (r != 0u) {");
             line!(code, "*branch = {};", end.branch);
             code.line("return r;");
             code.close("}");
@@ -232,9 +233,9 @@ impl Functions<'_, '_> {
         let excluded = match exclusion {
             Exclusion::None => "",
             Exclusion::Always => " & ~excluded[word]",
-            Exclusion::Optional => " & ~(excluded ? excluded[word] : 0)",
+            Exclusion::Optional => " & ~(excluded != NULL ? excluded[word] : 0u)",
         };
-        code.open(&format!("for (set = t->{bits}[word]{excluded}; set; set &= set - 1) {{"));
+        code.open(&format!("for (set = t->{bits}[word]{excluded}; set != 0u; set &= set - 1u) {{"));
         code.line("const uint32_t bit = word * 32u + esp_lowest(set);");
         for (index, process) in all.iter().enumerate() {
             let (first, data) = (plan.first_bit(ends, *process), &plan.processes[*process]);
@@ -320,14 +321,14 @@ impl Functions<'_, '_> {
                 line!(code, "if (found && {stamp} > best) continue;");
             }
             line!(code, "r = {}_accepts_{name}(t, id, m, fault, &b);", reader.name);
-            code.block("if (r) {", |code| {
+            code.block("if (r != 0u) {", |code| {
                 code.line("*branch = b;");
                 code.line("*result = r;");
                 if by_arrival {
-                    code.line("found = id + 1;");
+                    code.line("found = id + 1u;");
                     line!(code, "best = {stamp};");
                 } else {
-                    code.line("return id + 1;");
+                    code.line("return id + 1u;");
                 }
             });
         });
@@ -344,22 +345,21 @@ fn try_offers(code: &mut Writer<'_, '_>, reader: End, channel: usize, process: u
     let mut offered = data.writers.iter().filter(|writer| writer.process == process);
     let is_undone = plan.branch_plan(reader).condition_takes_objects
         || offered.any(|writer| plan.branch_plan(*writer).payload_takes_objects);
-    let head = format!(
-        "while ({}(at = {}_offers_{}(t, id, at, &v, &b, &f)) != 0) {{",
-        if is_undone { "pools_save(t), " } else { "" },
-        plan.processes[process].name,
-        data.name
-    );
-    code.block(&head, |code| {
-        line!(code, "const uint32_t r = f > 1 ? f : {}_match(t, self, &v);", plan.branch_name(reader));
+    code.block("while (true) {", |code| {
+        if is_undone {
+            code.line("pools_save(t);");
+        }
+        line!(code, "at = {}_offers_{}(t, id, at, &v, &b, &f);", plan.processes[process].name, data.name);
+        code.line("if (at == 0u) break;");
+        line!(code, "const uint32_t r = f > 1u ? f : {}_match(t, self, &v);", plan.branch_name(reader));
         if is_undone {
             code.line("pools_restore(t);");
         }
-        code.block("if (r) {", |code| {
+        code.block("if (r != 0u) {", |code| {
             code.line("*m = v;");
             code.line("*branch = b;");
-            code.line("*fault = f > 1 ? f | SENDER_FAULT : r;");
-            code.line("found = id + 1;");
+            code.line("*fault = f > 1u ? f | SENDER_FAULT : r;");
+            code.line("found = id + 1u;");
             if let Some(stamp) = stamp {
                 line!(code, "best = {stamp};");
             }

@@ -66,7 +66,7 @@ pub(crate) fn enter_path(
 fn is_at_start(plan: &Plan<'_>, member: &PathMember) -> String {
     let (process, wait) = plan.member_start(member);
     let (_, frame) = plan.instance_frame(member.instance);
-    let test = format!("t->pc[{}] == {}", member.instance, plan.processes[process].waits[wait].pc);
+    let test = format!("t->pc[{}] == {}u", member.instance, plan.processes[process].waits[wait].pc);
     let branch = member.start.1;
     match plan.wait(process, wait).branches[branch as usize].guard {
         Guard::Open => test,
@@ -131,7 +131,7 @@ fn loop_over_members(
     code.block(&format!("for (n_ = 0; n_ < {}u; n_++) {{", instances.len()), |code| {
         line!(code, "const uint32_t at_ = t->pc[{instance}];");
         let bits = is_wait.len() * 8;
-        code.block(&format!("if (at_ && !(at_ < {bits}u && (waits[at_ / 8] >> at_ % 8 & 1u))) {{"), then);
+        code.block(&format!("if (at_ && !(at_ < {bits}u && (waits[at_ / 8u] >> at_ % 8u & 1u))) {{"), then);
     });
 }
 

@@ -115,7 +115,7 @@ fn condition(code: &mut Writer<'_, '_>, pattern: &Pattern, part: &MessagePart, a
         }
         Pattern::OwnId => {
             let own = match code.scope() {
-                Scope::Process(index) | Scope::Region(index) => code.plan.own_id(index),
+                Scope::Process(index) | Scope::Region(index) => code.plan.own_operand(index),
                 Scope::Function(_) => unreachable!("functions have no patterns"),
             };
             all.push(format!("{} == {own}", part.text));

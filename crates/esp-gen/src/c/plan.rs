@@ -3,6 +3,7 @@
 //! in `plan/` compute once, in the order of [`Plan::new`]; emitters only look it up.
 
 mod build;
+mod enumerations;
 mod hand_off;
 mod partners;
 mod paths;
@@ -10,6 +11,7 @@ mod priority;
 mod type_names;
 mod waits;
 
+pub(crate) use enumerations::EnumerationPlan;
 pub(crate) use hand_off::HandOffPlan;
 pub(crate) use paths::{PathFunction, defined_values};
 pub(crate) use waits::{branch_channel, has_free_object_guard};
@@ -226,6 +228,8 @@ pub(crate) struct Plan<'a> {
     /// C names of constants, by id.
     pub(crate) constants: Vec<String>,
     pub(crate) interfaces: Vec<String>,
+    /// The enumerations of messages and functions of the environment.
+    pub(crate) enumerations: Vec<EnumerationPlan>,
     pub(crate) instances: u32,
     /// Prefix of public functions and types, `esp` by default.
     pub(crate) prefix: String,
@@ -398,6 +402,12 @@ impl<'a> Plan<'a> {
     pub(crate) fn own_id(&self, process: usize) -> String {
         let plan = &self.processes[process];
         if self.is_array(process) { format!("{}_self", plan.name) } else { plan.base.to_string() }
+    }
+
+    /// The same as an operand of comparisons, which is unsigned.
+    pub(crate) fn own_operand(&self, process: usize) -> String {
+        let suffix = if self.is_array(process) { "" } else { "u" };
+        format!("{}{suffix}", self.own_id(process))
     }
 
     /// A C name for a version of a variable.

@@ -61,7 +61,7 @@ pub(crate) fn repeat_search(
         search(code);
         match code.plan.wait(requester.process, requester.wait).order {
             AltOrder::Fair => {}
-            AltOrder::Priority => code.block("if (bypassed_ == 1) {", |code| {
+            AltOrder::Priority => code.block("if (bypassed_ == 1u) {", |code| {
                 code.line("esp_zero(excluded_, sizeof excluded_);");
                 code.line("bypassed_ = 2;");
                 code.line("continue;");
@@ -78,7 +78,7 @@ pub(crate) fn bypass(code: &mut Writer<'_, '_>, requester: End, partners: &[End]
     let plan = code.plan;
     let pc = plan.wait_plan(requester).pc;
     let own = plan.own_id(requester.process);
-    code.block(&format!("if (bypassed_ != 2 && prefers(t, {partner}, {branch}, {own}, {pc}u)) {{"), |code| {
+    code.block(&format!("if (bypassed_ != 2u && prefers(t, {partner}, {branch}, {own}, {pc}u)) {{"), |code| {
         let all = processes_of(partners);
         let mut bit = String::new();
         for (index, process) in all.iter().enumerate() {
@@ -117,17 +117,17 @@ impl Functions<'_, '_> {
         let mut code = self.code(Scope::Region(process));
         for (number, branch) in branches[..last.branch].iter().enumerate() {
             if has_free_object_guard(branch) && plan.is_internal(branch) {
-                line!(code, "if (before > {number} && t->queued[self] == 2) return 1;");
+                line!(code, "if (before > {number}u && t->queued[self] == 2u) return 1;");
             }
             let partners = plan.opposite(branch).iter();
             for partner in partners.filter(|partner| has_free_object_guard(plan.branch(**partner))) {
                 let data = &plan.processes[partner.process];
                 let pc = data.waits[partner.wait].pc;
-                code.block(&format!("if (before > {number}) {{"), |code| {
+                code.block(&format!("if (before > {number}u) {{"), |code| {
                     code.line("esp_pid i;");
                     let instances = format!("for (i = {}u; i < {}u; i++) {{", data.base, data.base + data.replicas);
                     code.block(&instances, |code| {
-                        line!(code, "if (i != self && t->queued[i] == 2 && t->pc[i] == {pc}) return 1;");
+                        line!(code, "if (i != self && t->queued[i] == 2u && t->pc[i] == {pc}u) return 1;");
                     });
                 });
             }
@@ -153,7 +153,7 @@ impl Functions<'_, '_> {
         let mut code = self.code(Scope::Function(0));
         for (owner, requester) in queries.iter().copied() {
             let test = format!(
-                "if (before > {} && t->pc[self] == {} && pc == {}u) {{",
+                "if (before > {}u && t->pc[self] == {}u && pc == {}u) {{",
                 owner.branch,
                 plan.wait_plan(owner).pc,
                 plan.wait_plan(requester).pc
@@ -192,7 +192,7 @@ impl Functions<'_, '_> {
                 format!("static uint32_t {name}_offer({} *t, esp_pid self, {view}_view *m)", self.state())
             }
             Operation::In { channel, .. } => {
-                line!(code, "return fault > 1 ? fault : {name}_match(t, self, m);");
+                line!(code, "return fault > 1u ? fault : {name}_match(t, self, m);");
                 let message = self.message_type(channel.0 as usize);
                 let state = self.state();
                 format!("static uint32_t {name}_accept({state} *t, esp_pid self, const {message} *m, uint32_t fault)")
@@ -220,11 +220,11 @@ fn try_pair(code: &mut Writer<'_, '_>, owner: End, requester: End) {
         code.line("pools_save(t);");
     }
     line!(code, "r_ = {}_offer(t, {sender}, &v_);", plan.branch_name(from));
-    line!(code, "if (r_) r_ = {}_accept(t, {receiver}, &v_, r_);", plan.branch_name(to));
+    line!(code, "if (r_ != 0u) r_ = {}_accept(t, {receiver}, &v_, r_);", plan.branch_name(to));
     if is_undone {
         code.line("pools_restore(t);");
     }
-    code.line("if (r_) return true;");
+    code.line("if (r_ != 0u) return true;");
 }
 
 /// Calls a function of the wait at which the partner is, if it is one of these that have the function, and writes what
@@ -278,7 +278,7 @@ pub(crate) fn arbitrate(code: &mut Writer<'_, '_>, requester: End, partners: &[E
         partner,
         &|end| plan.branch_plan(end).may_be_deferred_to,
         &|end| must_defer_call(plan, end, partner, branch),
-        &|code| line!(code, "if (e_) goto {wait}_later;"),
+        &|code| line!(code, "if (e_ != 0u) goto {wait}_later;"),
     );
     query_partner(
         code,
@@ -286,14 +286,14 @@ pub(crate) fn arbitrate(code: &mut Writer<'_, '_>, requester: End, partners: &[E
         partner,
         &|end| plan.branch_plan(end).may_be_preempted,
         &|end| commit_earlier_call(plan, end, partner, branch),
-        &|code| code.block("if (e_) {", |code| preempted(code, requester, partner)),
+        &|code| code.block("if (e_ != 0u) {", |code| preempted(code, requester, partner)),
     );
 }
 
 /// After a branch was committed for the owner.
 fn preempted(code: &mut Writer<'_, '_>, requester: End, owner: &str) {
     let plan = code.plan;
-    code.block("if (ESP_UNLIKELY(e_ > 1 && e_ != ESP_SENT)) {", |code| {
+    code.block("if (ESP_UNLIKELY(e_ > 1u && e_ != ESP_SENT)) {", |code| {
         code.line("where = e_;");
         line!(code, "t->instance = {owner};");
         code.line("goto faulted;");
@@ -302,7 +302,7 @@ fn preempted(code: &mut Writer<'_, '_>, requester: End, owner: &str) {
     push(code, owner);
     if let Some(pc) = plan.wait_plan(requester).retry_pc {
         code.block("if (e_ == ESP_SENT && ++put_ == out->head.limit) {", |code| {
-            line!(code, "t->requester = {} + 1;", plan.own_id(requester.process));
+            line!(code, "t->requester = {} + 1u;", plan.own_id(requester.process));
             line!(code, "t->requester_pc = {pc};");
             code.line("t->requester_left = left;");
             code.line("goto again;");

@@ -1,5 +1,6 @@
 //! The complete C file: declarations, tables, functions, the step, the entry points.
 
+use super::braces::with_braces;
 use super::channel_ends::channel_ends;
 use super::constants::constants;
 use super::entry_points::entry_points;
@@ -123,7 +124,7 @@ fn exit_macros(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers, text: &mut S
     put!(text, "#else\n{in_place}#define SEND(channel, instance, here) \\");
     put!(
         text,
-        "    do {{ if (channel##_try_send(IO, &channel##_m)) REQUEUE(instance, here + 1); AWAIT_ENVIRONMENT(instance, here); }} while (0)"
+        "    do {{ if (channel##_try_send(IO, &channel##_m)) REQUEUE(instance, here + 1u); AWAIT_ENVIRONMENT(instance, here); }} while (0)"
     );
     put!(text, "#endif\n");
 }
@@ -224,7 +225,8 @@ fn label_of(line: &str) -> Option<&str> {
     })
 }
 
-/// Drops labels without a jump, completes `#line` directives that lead back to this file, and attributes each line.
+/// Drops labels without a jump, puts bodies of one statement into braces, completes `#line` directives that lead back
+/// to this file, and attributes each line.
 fn finish(plan: &Plan<'_>, text: &str) -> (String, Vec<Owner>) {
     let targets = JumpTargets::of(text);
     let mut function = 0;
@@ -251,7 +253,7 @@ fn finish(plan: &Plan<'_>, text: &str) -> (String, Vec<Owner>) {
         if line == OWN_LINE.trim_end() {
             put!(result, "#line {} {}", number + 1, c_string(name.as_bytes()));
         } else {
-            result.push_str(line);
+            result.push_str(&with_braces(line));
             result.push('\n');
         }
         number += 1;
@@ -266,16 +268,16 @@ fn name_tables(plan: &Plan<'_>, text: &mut String) {
     let list = |names: &mut dyn Iterator<Item = String>| {
         names.map(|name| c_string(name.as_bytes()) + ", ").collect::<String>()
     };
-    put!(text, "\nconst char *const {prefix}_files[] = {{{}0}};", list(&mut plan.program.files.iter().cloned()));
+    put!(text, "\nconst char *const {prefix}_files[] = {{{}NULL}};", list(&mut plan.program.files.iter().cloned()));
     let channels = list(&mut plan.program.channels.iter().map(|channel| channel.name.to_string()));
-    put!(text, "const char *const {prefix}_channels[] = {{{channels}0}};");
+    put!(text, "const char *const {prefix}_channels[] = {{{channels}NULL}};");
     let mut instances = plan.program.processes.iter().flat_map(|process| {
         (0..process.replicas).map(move |replica| match process.replicated {
             true => format!("{}[{replica}]", process.name),
             false => process.name.to_string(),
         })
     });
-    put!(text, "const char *const {prefix}_instances[] = {{{}0}};\n", list(&mut instances));
+    put!(text, "const char *const {prefix}_instances[] = {{{}NULL}};\n", list(&mut instances));
 }
 
 /// Views of messages between instances: scalars and references by value, all else by address.
@@ -336,7 +338,7 @@ fn init(plan: &Plan<'_>, text: &mut String) {
         } else {
             put!(
                 text,
-                "    for (i = 0; i < {}u; i++) t->pc[{} + i] = {};",
+                "    for (i = 0; i < {}u; i++) t->pc[{}u + i] = {};",
                 process.replicas,
                 process.base,
                 process.start_pc
@@ -358,7 +360,8 @@ fn init(plan: &Plan<'_>, text: &mut String) {
         let bits = unsigned_bits(plan.instances);
         put!(
             text,
-            "    for (i = 0; i <= {}u; i++) t->waiting_next[i] = t->waiting_last[i] = (uint{bits}_t)i;",
+            "    for (i = 0; i <= {}u; i++) {{\n        t->waiting_next[i] = (uint{bits}_t)i;\n        t->waiting_last[i] = \
+             (uint{bits}_t)i;\n    }}",
             plan.instances
         );
     }
@@ -367,7 +370,7 @@ fn init(plan: &Plan<'_>, text: &mut String) {
     for (index, pool) in plan.program.types.pools().iter().enumerate() {
         let name = &plan.pools[index];
         let reference = if pool.capacity <= 65535 { "uint16_t" } else { "uint32_t" };
-        put!(text, "    for (i = 0; i < {}u; i++) t->{name}.next[i] = ({reference})(i + 1);", pool.capacity);
+        put!(text, "    for (i = 0; i < {}u; i++) t->{name}.next[i] = ({reference})(i + 1u);", pool.capacity);
         put!(text, "    t->{name}.free = {};", pool.capacity);
     }
     put!(text, "}}");

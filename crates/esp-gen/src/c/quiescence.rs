@@ -35,13 +35,13 @@ fn waiting_list(plan: &Plan<'_>, text: &mut String) {
     let (prefix, end, bits) = (&plan.prefix, plan.instances, unsigned_bits(plan.instances));
     put!(text, "\nESP_INLINE void waiting_append({prefix}_t *t, esp_pid i)\n{{");
     put!(text, "    const uint{bits}_t last = t->waiting_last[{end}];");
-    put!(text, "    t->waiting_next[last] = t->waiting_last[{end}] = (uint{bits}_t)i;");
+    put!(text, "    t->waiting_next[last] = (uint{bits}_t)i;\n    t->waiting_last[{end}] = (uint{bits}_t)i;");
     put!(text, "    t->waiting_last[i] = last;\n    t->waiting_next[i] = {end};\n}}");
     put!(text, "\n/* Does nothing if it is not on the list. */");
     put!(text, "ESP_INLINE void waiting_remove({prefix}_t *t, esp_pid i)\n{{");
     put!(text, "    t->waiting_next[t->waiting_last[i]] = t->waiting_next[i];");
     put!(text, "    t->waiting_last[t->waiting_next[i]] = t->waiting_last[i];");
-    put!(text, "    t->waiting_next[i] = t->waiting_last[i] = (uint{bits}_t)i;\n}}");
+    put!(text, "    t->waiting_next[i] = (uint{bits}_t)i;\n    t->waiting_last[i] = (uint{bits}_t)i;\n}}");
 }
 
 /// Removal from the ready list, and whether an instance is there to search again.
@@ -53,7 +53,7 @@ fn requeueing(plan: &Plan<'_>, text: &mut String) {
     put!(text, "        if (i != instance) t->ready[to++ & READY_MASK] = i;\n    }}\n    return to;\n}}");
     put!(text, "\nESP_INLINE bool is_waiting(const {prefix}_t *t, esp_pid instance)\n{{");
     let all = plan.processes.iter().flat_map(|process| &process.waits).filter(|wait| wait.may_be_requeued());
-    let all: Vec<String> = all.map(|wait| format!("t->pc[instance] == {}", wait.pc)).collect();
+    let all: Vec<String> = all.map(|wait| format!("t->pc[instance] == {}u", wait.pc)).collect();
     put!(text, "    return {};\n}}", all.join(" || "));
 }
 
@@ -94,7 +94,7 @@ fn reopening(plan: &Plan<'_>, text: &mut String) {
             put!(text, "            r = {name}_guard(t, self);");
             put!(
                 text,
-                "            if (r > 1) {{\n                t->instance = self;\n                return r;\n            }}"
+                "            if (r > 1u) {{\n                t->instance = self;\n                return r;\n            }}"
             );
             put!(text, "            if (r && !({open} >> {bit} & 1u)) opened = true;");
             put!(text, "            {open} = ({open} & ~ESP_BIT({bit})) | r << {bit};");
@@ -149,10 +149,10 @@ fn place_function(plan: &Plan<'_>, text: &mut String) {
     if !choices.is_empty() {
         put!(text, "    switch (t->pc[instance]) {{\n{choices}    default:\n        break;\n    }}");
     }
-    put!(text, "    while (low < high) {{\n        const uint32_t middle = low + (high - low) / 2;");
+    put!(text, "    while (low < high) {{\n        const uint32_t middle = low + (high - low) / 2u;");
     put!(
         text,
-        "        if (places[middle].pc < t->pc[instance]) low = middle + 1;\n        else high = middle;\n    }}"
+        "        if (places[middle].pc < t->pc[instance]) low = middle + 1u;\n        else high = middle;\n    }}"
     );
     put!(
         text,
@@ -213,7 +213,10 @@ pub(crate) fn open_function(plan: &Plan<'_>, text: &mut String) {
         for (wait, details) in data.waits.iter().enumerate() {
             let count = details.branches.len();
             let first = numbers.iter().position(|(block, _)| *block == details.block).unwrap_or_default();
-            let is_of_wait = format!("branch - {first}u < {count}u");
+            let is_of_wait = match first {
+                0 => format!("branch < {count}u"),
+                _ => format!("branch >= {first}u && branch < {}u", first + count),
+            };
             if !details.has_open_mask {
                 put!(text, "    case {}:\n        return {is_of_wait};", details.pc);
                 continue;
@@ -228,7 +231,7 @@ pub(crate) fn open_function(plan: &Plan<'_>, text: &mut String) {
             let frame = plan.frame(process);
             put!(
                 text,
-                "        return {is_of_wait} && (({frame}open[i / 32] | unguarded[i / 32]) >> i % 32 & 1u) != 0;"
+                "        return {is_of_wait} && (({frame}open[i / 32u] | unguarded[i / 32u]) >> i % 32u & 1u) != 0u;"
             );
             put!(text, "    }}");
         }
@@ -255,7 +258,7 @@ fn wakes_function(plan: &Plan<'_>, text: &mut String) {
         plan.prefix
     );
     put!(text, "    uint32_t i;\n    for (i = base; i < base + count; i++) {{");
-    put!(text, "        if (i != self && t->mark[i] == 1) return true;\n    }}\n    return false;\n}}");
+    put!(text, "        if (i != self && t->mark[i] == 1u) return true;\n    }}\n    return false;\n}}");
 }
 
 /// The fixed point: an instance can still be woken if an event can make one of its branches possible, or another
@@ -280,18 +283,18 @@ fn quiescence_function(plan: &Plan<'_>, text: &mut String) {
     put!(text, "    for (i = 0; i < {instances}u; i++) t->mark[i] = 0;");
     put!(text, "    do {{\n        again = false;\n        for (i = 0; i < {instances}u; i++) {{");
     put!(text, "            const uint32_t self ESP_UNUSED = i;\n            bool wakeable = false;");
-    put!(text, "            if (t->mark[i] != 0) continue;\n            switch (t->pc[i]) {{");
+    put!(text, "            if (t->mark[i] != 0u) continue;\n            switch (t->pc[i]) {{");
     for (process, wait) in plan.waits() {
         wakeable_case(plan, process, wait, text);
     }
     put!(text, "            default:\n                break;\n            }}");
     put!(text, "            if (wakeable) {{\n                t->mark[i] = 1;\n                awake++;");
     put!(text, "                again = true;\n            }}\n        }}\n    }} while (again);");
-    put!(text, "    for (i = {instances}u; i-- > 0;) {{\n        if (t->mark[i] != 0 || t->pc[i] == 0) continue;");
+    put!(text, "    for (i = {instances}u; i-- > 0u;) {{\n        if (t->mark[i] != 0u || t->pc[i] == 0u) continue;");
     skip_idle(plan, text);
     put!(text, "        t->mark[i] = 2;\n        t->instance = i;\n        stuck++;\n    }}");
-    put!(text, "    if (stuck != 0) {{\n        t->fault = 0;\n        return ESP_FAULT;\n    }}");
-    put!(text, "    return awake == 0 ? ESP_DONE : ESP_SLEEP;\n}}");
+    put!(text, "    if (stuck != 0u) {{\n        t->fault = 0;\n        return ESP_FAULT;\n    }}");
+    put!(text, "    return awake == 0u ? ESP_DONE : ESP_SLEEP;\n}}");
 }
 
 /// Whether an instance at a wait can still be woken.

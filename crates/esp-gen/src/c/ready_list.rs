@@ -40,9 +40,10 @@ pub(crate) fn reopen(code: &mut Writer<'_, '_>) {
     if !code.plan.features.reevaluates_guards {
         return;
     }
-    code.block("if (t->freed) {", |code| {
+    code.block("if (t->freed != 0u) {", |code| {
         code.line("t->tail = tail;");
-        code.line("if ((where = reopen(t)) != 0) goto faulted;");
+        code.line("where = reopen(t);");
+        code.line("if (where != 0u) goto faulted;");
         code.line("tail = t->tail;");
     });
 }
@@ -50,7 +51,9 @@ pub(crate) fn reopen(code: &mut Writer<'_, '_>) {
 /// Reports a choice to the trace callback, if there is one.
 pub(crate) fn trace(code: &mut Writer<'_, '_>, kind: &str, i: &str, b: &str, j: &str, b2: &str) {
     match code.plan.options.trace {
-        TraceMode::Callback => line!(code, "if (t->trace) t->trace(t->trace_user, {kind}, {i}, {b}, {j}, {b2});"),
+        TraceMode::Callback => {
+            line!(code, "if (t->trace != NULL) t->trace(t->trace_user, {kind}, {i}, {b}, {j}, {b2});")
+        }
         TraceMode::None => {}
     }
 }

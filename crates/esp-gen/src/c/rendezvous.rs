@@ -45,7 +45,7 @@ fn commit(code: &mut Writer<'_, '_>, channel: usize, sender: &Sender<'_>, jump: 
     match plan.program.channels[channel].policy {
         Policy::Receiver => {
             push(code, sender);
-            line!(code, "if (--left == 0) {}", jump("later"));
+            line!(code, "if (--left == 0u) {}", jump("later"));
             code.line(&jump("bind"));
         }
         Policy::Queue => {
@@ -70,7 +70,7 @@ fn in_place(code: &mut Writer<'_, '_>, partners: &[End], mut each: impl FnMut(&m
     let Some(first) = partners.first() else { return };
     let instance = plan.own_id(first.process);
     if let [partner] = partners {
-        let test = format!("if (t->pc[{instance}] == {}) {{", plan.wait_plan(*partner).pc);
+        let test = format!("if (t->pc[{instance}] == {}u) {{", plan.wait_plan(*partner).pc);
         code.block(&test, |code| each(code, *partner));
         return;
     }
@@ -86,7 +86,7 @@ fn in_place(code: &mut Writer<'_, '_>, partners: &[End], mut each: impl FnMut(&m
 
 /// Raises the fault of a rendezvous whose partner a search has found.
 fn raise_search_fault(code: &mut Writer<'_, '_>, number: &str, instance: &str) {
-    code.block("if (ESP_UNLIKELY(r_ > 1)) {", |code| {
+    code.block("if (ESP_UNLIKELY(r_ > 1u)) {", |code| {
         line!(code, "where = {number};");
         line!(code, "t->instance = {instance};");
         code.line("goto faulted;");
@@ -148,14 +148,19 @@ fn receive_by_search(code: &mut Writer<'_, '_>, end: End, channel: usize, exclud
     code.open("{");
     line!(code, "{}_view v_;", data.name);
     line!(code, "uint32_t w_, f_ = 0, r_ = 0;");
-    code.block(&format!("if ((w_ = {name}_find(t, {own}, &v_, &f_, &r_{excluded})) != 0) {{"), |code| {
-        code.line("const esp_pid s_ = w_ - 1;");
+    line!(code, "w_ = {name}_find(t, {own}, &v_, &f_, &r_{excluded});");
+    code.block("if (w_ != 0u) {", |code| {
+        code.line("const esp_pid s_ = w_ - 1u;");
         if !excluded.is_empty() {
             bypass(code, end, &data.writers, "s_", "f_");
         }
         arbitrate(code, end, &data.writers, "s_", "f_");
         trace(code, "'c'", "s_", "f_", &own, &end.branch.to_string());
-        raise_search_fault(code, "r_ & ~SENDER_FAULT", &format!("r_ & SENDER_FAULT ? s_ : {own}"));
+        raise_search_fault(
+            code,
+            "r_ & ~SENDER_FAULT",
+            &format!("(r_ & SENDER_FAULT) != 0u ? s_ : {}", plan.own_operand(end.process)),
+        );
         let processes = processes_of(&data.writers);
         for (index, process) in processes.iter().enumerate() {
             let writer = &plan.processes[*process];
@@ -211,7 +216,7 @@ fn if_matches(code: &mut Writer<'_, '_>, end: End, channel: usize, then: impl Fn
         code.block("{", |code| {
             line!(code, "{name}_view v_ = {name}_m;");
             line!(code, "const uint32_t r_ = {}_if(t, {}, &v_);", plan.branch_name(end), plan.own_id(end.process));
-            code.block("if (r_) {", then);
+            code.block("if (r_ != 0u) {", then);
         });
     });
 }
@@ -285,20 +290,20 @@ fn send_by_search(code: &mut Writer<'_, '_>, end: End, channel: usize, payload: 
     let (own, data) = (plan.own_id(end.process), &plan.channels[channel]);
     let words = data.reader_words();
     let any: Vec<String> = (0..words).map(|word| format!("t->{}_readers[{word}]", data.name)).collect();
-    let head = if words > 0 { format!("if ({}) {{", any.join(" | ")) } else { "{".to_string() };
+    let head = if words > 0 { format!("if (({}) != 0u) {{", any.join(" | ")) } else { "{".to_string() };
     code.block(&head, |code| {
         line!(code, "{}_view v_;", data.name);
         line!(code, "uint32_t f_ = 1, b_to_ = 0, r_ = 0, found_;");
         find_reader(code, end, channel, payload, excluded);
-        code.block("if (found_) {", |code| {
-            code.line("to = found_ - 1;");
+        code.block("if (found_ != 0u) {", |code| {
+            code.line("to = found_ - 1u;");
             code.line("to_branch = b_to_;");
             if excluded == ", excluded_" {
                 bypass(code, end, &data.readers, "to", "b_to_");
             }
             arbitrate(code, end, &data.readers, "to", "b_to_");
             trace(code, "'c'", &own, &end.branch.to_string(), "to", "b_to_");
-            raise_search_fault(code, "r_", &format!("f_ > 1 ? {own} : to"));
+            raise_search_fault(code, "r_", &format!("f_ > 1u ? {} : to", plan.own_operand(end.process)));
             if plan.branch_plan(end).payload_takes_objects {
                 line!(code, "(void){}_payload(t, {own}, &v_);", plan.branch_name(end));
             }
@@ -390,7 +395,7 @@ fn commit_and_reopen(code: &mut Writer<'_, '_>, end: End, channel: usize, patter
     match plan.program.channels[channel].policy {
         Policy::Receiver => {
             push(code, "from");
-            code.block("if (--left == 0) {", |code| {
+            code.block("if (--left == 0u) {", |code| {
                 push(code, &own);
                 code.line("goto dispatch;");
             });
@@ -419,7 +424,7 @@ fn bind_or_queue(code: &mut Writer<'_, '_>, end: End, channel: usize, patterns: 
     line!(code, "{name}_later: ESP_UNUSED;");
     bind_message(code, end, patterns, source, BindTo::Storage);
     release_moved(code, channel, &format!("{}_m", plan.channels[channel].name));
-    code.block("if (left == 0) {", |code| {
+    code.block("if (left == 0u) {", |code| {
         line!(code, "t->pc[{own}] = {};", plan.continuation_pc(end));
         push(code, &own);
         code.line("goto dispatch;");

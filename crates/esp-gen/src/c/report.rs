@@ -1,11 +1,13 @@
 //! The report of a program: memory per process and pool, and the fairness bounds of the reference, section 9, as
 //! numbers.
 
+use super::Style;
 use super::constants::used_constants;
 use super::frame::frame_members;
+use super::interface;
 use super::plan::{Plan, unsigned_bits};
 use crate::layout::{View, reference_bytes, structure};
-use quaject_esp_ir::ir::Branch;
+use quaject_esp_ir::ir::{Boundary, Branch};
 use std::fmt;
 
 /// Memory and bounds of a program.
@@ -17,6 +19,10 @@ pub struct Report {
     pub functions: Vec<FunctionReport>,
     /// Whether the bytes of code are known.
     pub code: CodeBytes,
+    /// The functions that the environment calls.
+    pub entries: Vec<EntryReport>,
+    /// Whether their stack is known.
+    pub stack: StackBytes,
     /// Bytes of each pool, by name.
     pub pools: Vec<(String, u64)>,
     /// Bytes of each constant that is read, by name: they are part of the code, in flash where the machine has some.
@@ -77,6 +83,36 @@ pub enum CodeBytes {
     },
 }
 
+/// A function of the program that the environment calls.
+#[derive(Clone, Debug)]
+pub struct EntryReport {
+    /// Its name in C.
+    pub name: String,
+    /// Its stack, if it was measured.
+    pub stack: Option<StackUse>,
+}
+
+/// The worst case of a function's stack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StackUse {
+    /// Bytes on the deepest chain of calls within the program, the function itself included.
+    pub bytes: u64,
+    /// Functions outside of the program that it calls, directly or through others, each with the bytes that are in use
+    /// at its deepest call.
+    pub outside: Vec<(String, u64)>,
+}
+
+/// What is known about the stack. This crate compiles nothing: its user fills it in.
+#[derive(Clone, Debug)]
+pub enum StackBytes {
+    /// It was not requested.
+    NotRequested,
+    /// Nothing; the reason.
+    Unknown(String),
+    /// That of all entries that the compiler has not left out.
+    Measured,
+}
+
 /// Measures a program.
 pub(crate) fn make(plan: &Plan<'_>) -> Report {
     let processes = plan
@@ -123,6 +159,8 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
             .map(|function| FunctionReport { name: function.name.to_string(), code_bytes: None })
             .collect(),
         code: CodeBytes::NotRequested,
+        entries: entry_names(plan).into_iter().map(|name| EntryReport { name, stack: None }).collect(),
+        stack: StackBytes::NotRequested,
         pools,
         constants,
         scheduler_bytes,
@@ -136,7 +174,57 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
     }
 }
 
+/// The functions that the header declares for the environment to call.
+fn entry_names(plan: &Plan<'_>) -> Vec<String> {
+    let prefix = &plan.prefix;
+    let mut names: Vec<String> =
+        ["init", "step", "fault", "place", "stuck"].iter().map(|name| format!("{prefix}_{name}")).collect();
+    if plan.options.trace.is_callback() {
+        names.push(format!("{prefix}_trace"));
+    }
+    if plan.sans_io() {
+        return names;
+    }
+    for (index, channel) in plan.program.channels.iter().enumerate() {
+        let plain = &plan.channels[index].plain;
+        let is_posted = matches!(plan.options.style, Style::Post { .. });
+        match channel.boundary {
+            Boundary::Internal => continue,
+            Boundary::FromEnvironment if is_posted => {
+                names.extend([format!("{prefix}_post_{plain}"), format!("{prefix}_dropped_{plain}")]);
+            }
+            Boundary::FromEnvironment => {
+                for interface in interface::of_channel(plan, index) {
+                    let entries = plan.program.interfaces[interface].entries.iter().map(|entry| entry.name.as_str());
+                    let all = std::iter::once("IsReady").chain(entries);
+                    names.extend(all.map(|entry| format!("{}{entry}", plan.interfaces[interface])));
+                }
+            }
+            Boundary::ToEnvironment => {}
+        }
+        names.push(format!("{prefix}_close_{plain}"));
+    }
+    names
+}
+
 impl Report {
+    /// The stack of each entry.
+    fn stack(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.stack {
+            StackBytes::NotRequested => return Ok(()),
+            StackBytes::Unknown(reason) => return writeln!(f, "stack\n  it is unknown: {reason}"),
+            StackBytes::Measured => writeln!(f, "{:<34} {:>8}", "stack", "bytes")?,
+        }
+        for EntryReport { name, stack } in &self.entries {
+            let Some(StackUse { bytes, outside }) = stack else { continue };
+            writeln!(f, "  {name:<32} {bytes:>8}")?;
+            for (function, bytes) in outside {
+                writeln!(f, "    {:<30} {bytes:>8}", format!("when {function} is called"))?;
+            }
+        }
+        Ok(())
+    }
+
     fn memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheduler_code = match &self.code {
             CodeBytes::NotRequested | CodeBytes::Unknown(_) => None,
@@ -179,6 +267,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.memory(f)?;
+        self.stack(f)?;
         if !self.direct.is_empty() {
             writeln!(f, "hand-off")?;
         }

@@ -90,10 +90,10 @@ fn declare(code: &mut Writer<'_, '_>) {
 fn enter_step(code: &mut Writer<'_, '_>) {
     let features = &code.plan.features;
     code.line("(void)in; (void)now;");
-    code.line("if (t->status >= ESP_DONE) goto leave;");
+    code.line("if (t->status >= (uint32_t)ESP_DONE) goto leave;");
     code.line("t->status = ESP_AGAIN;");
     if features.polls_environment {
-        code.block("if (t->polling) {", |code| {
+        code.block("if (t->polling != 0u) {", |code| {
             code.line("polling = true;");
             code.line("poll_after = t->poll_at;");
             code.line("t->polling = 0;");
@@ -101,8 +101,8 @@ fn enter_step(code: &mut Writer<'_, '_>) {
         });
     }
     if features.restarts_searches {
-        code.block("if (t->requester) {", |code| {
-            code.line("self = t->requester - 1;");
+        code.block("if (t->requester != 0u) {", |code| {
+            code.line("self = t->requester - 1u;");
             code.line("at = t->requester_pc;");
             code.line("left = t->requester_left;");
             code.line("t->requester = 0;");
@@ -144,7 +144,7 @@ fn dispatch(code: &mut Writer<'_, '_>) {
         TraceMode::Callback => code.line(if features.reevaluates_guards {
             "if (t->trace && !is_waiting(t, self)) t->trace(t->trace_user, 'r', self, 0, 0, 0);"
         } else {
-            "if (t->trace) t->trace(t->trace_user, 'r', self, 0, 0, 0);"
+            "if (t->trace != NULL) t->trace(t->trace_user, 'r', self, 0, 0, 0);"
         }),
         TraceMode::None => {}
     }
@@ -185,7 +185,7 @@ fn shared_exits(code: &mut Writer<'_, '_>) {
 /// The sender continues after a rendezvous, within its turn.
 fn carry_on(code: &mut Writer<'_, '_>) {
     code.line("carry_on:");
-    code.block("if (--left == 0) {", |code| {
+    code.block("if (--left == 0u) {", |code| {
         push(code, "from");
         code.line("goto dispatch;");
     });
@@ -201,7 +201,7 @@ fn carry_on(code: &mut Writer<'_, '_>) {
 fn poll(code: &mut Writer<'_, '_>) {
     let plan = code.plan;
     code.line("poll:");
-    line!(code, "due = head + {};", plan.turns.until_poll);
+    line!(code, "due = head + {}u;", plan.turns.until_poll);
     code.line("polling = true;");
     line!(code, "poll_after = t->waiting_next[{}];", plan.instances);
     code.line("poll_next:");
@@ -251,7 +251,7 @@ fn leave_step(code: &mut Writer<'_, '_>) {
     code.line("t->head = head;");
     code.line("t->tail = tail;");
     code.line("t->due = due;");
-    code.block("if (out) {", |code| {
+    code.block("if (out != NULL) {", |code| {
         code.line("out->head.wake = t->wake;");
         code.line("out->head.exit_status = t->exit_status;");
     });

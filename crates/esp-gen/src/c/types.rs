@@ -124,9 +124,9 @@ impl Declarations<'_, '_> {
         }
         put!(self, "}} {name};");
         let size = self.plan.layouts.extent(ty, view).size;
-        let mut facts = vec![format!("sizeof({name}) == {size}")];
+        let mut facts = vec![format!("sizeof({name}) == {size}u")];
         for (field, offset) in offsets {
-            facts.push(format!("offsetof({name}, {field}) == {offset}"));
+            facts.push(format!("offsetof({name}, {field}) == {offset}u"));
         }
         put!(self, "ESP_LAYOUT({name}, {});\n", facts.join(" && "));
     }

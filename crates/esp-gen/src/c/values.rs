@@ -31,7 +31,7 @@ impl<'p> Writer<'p, '_> {
 
     fn own_id(&self) -> String {
         match self.scope() {
-            Scope::Process(index) | Scope::Region(index) => self.plan.own_id(index),
+            Scope::Process(index) | Scope::Region(index) => self.plan.own_operand(index),
             Scope::Function(_) => "0u".to_string(),
         }
     }
@@ -298,7 +298,7 @@ impl<'p> Writer<'p, '_> {
     }
 
     pub(crate) fn count_check(&mut self, value: Value, pool: PoolId, location: Location) {
-        let bad = format!("t->{}.count[{}] == 0", self.plan.pools[pool.0 as usize], self.value(value));
+        let bad = format!("t->{}.count[{}] == 0u", self.plan.pools[pool.0 as usize], self.value(value));
         self.check(&bad, Fault::Memory, location);
     }
 

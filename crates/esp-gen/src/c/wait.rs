@@ -110,7 +110,7 @@ fn block_instance(code: &mut Writer<'_, '_>, process: usize, wait: usize) {
         code.line("if (polling) goto poll_next;");
     }
     if details.may_retry() {
-        line!(code, "if (t->pc[{own}] == {pc}) goto dispatch;");
+        line!(code, "if (t->pc[{own}] == {pc}u) goto dispatch;");
     } else if !details.parks_before_search() {
         plan.ends(process, wait).for_each(|end| park_payload(code, end));
     }
@@ -176,7 +176,7 @@ fn evaluate_guards(code: &mut Writer<'_, '_>, process: usize, wait: usize) {
         data.otherwise.is_none() && data.branches.iter().all(|branch| matches!(branch.guard, Guard::Value(_)));
     if may_all_be_closed {
         let frame = plan.frame(process);
-        let all: Vec<String> = (0..words).map(|word| format!("{frame}open[{word}] == 0")).collect();
+        let all: Vec<String> = (0..words).map(|word| format!("{frame}open[{word}] == 0u")).collect();
         let block = plan.processes[process].waits[wait].block;
         let location = code.body().blocks[block.0 as usize].location;
         code.check(&all.join(" && "), Fault::Alt, location);
@@ -194,7 +194,7 @@ fn evaluate_guard_word(code: &mut Writer<'_, '_>, process: usize, wait: usize, w
         match plan.branch(end).guard {
             Guard::Open => always_open |= 1 << bit,
             Guard::Value(value) => {
-                terms.push(format!("((uint32_t)({} != 0) << {bit})", code.value(value)));
+                terms.push(format!("((uint32_t)({} ? 1u : 0u) << {bit})", code.value(value)));
             }
             Guard::Region(_) => {
                 regions |= 1 << bit;
@@ -202,7 +202,7 @@ fn evaluate_guard_word(code: &mut Writer<'_, '_>, process: usize, wait: usize, w
                 code.block("{", |code| {
                     line!(code, "const uint32_t r_ = {name}_guard(t, {});", plan.own_id(process));
                     let raise = code.raise_number("r_");
-                    line!(code, "if (ESP_UNLIKELY(r_ > 1)) {raise}");
+                    line!(code, "if (ESP_UNLIKELY(r_ > 1u)) {raise}");
                     line!(code, "where = r_;");
                 });
                 line!(code, "{open} = ({open} & ~ESP_BIT({bit})) | where << {bit};");
@@ -250,7 +250,7 @@ fn search(code: &mut Writer<'_, '_>, process: usize, wait: usize) {
             });
         }
         code.close("}");
-        line!(code, "b_ = b_ + 1 == {count}u ? 0 : b_ + 1;");
+        line!(code, "b_ = b_ + 1u == {count}u ? 0u : b_ + 1u;");
     });
     code.close("}");
 }

@@ -10,7 +10,7 @@ pub(crate) fn open_condition(plan: &Plan<'_>, end: End) -> Option<String> {
     match plan.branch(end).guard {
         Guard::Open => None,
         Guard::Value(_) | Guard::Region(_) => {
-            Some(format!("{}open[{}] >> {} & 1u", plan.frame(end.process), end.branch / 32, end.branch % 32))
+            Some(format!("({}open[{}] >> {} & 1u) != 0u", plan.frame(end.process), end.branch / 32, end.branch % 32))
         }
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn blocked_bits(plan: &Plan<'_>, process: usize, wait: usize) -> Vec<
         let data = &plan.processes[process];
         let entry = if plan.is_array(process) {
             let bit = format!("({}_self + {}u)", data.name, first.wrapping_sub(data.base));
-            (format!("t->{name}_{side}[{bit} / 32]"), format!("ESP_BIT({bit} % 32u)"))
+            (format!("t->{name}_{side}[{bit} / 32u]"), format!("ESP_BIT({bit} % 32u)"))
         } else {
             (format!("t->{name}_{side}[{}]", first / 32), format!("ESP_BIT({})", first % 32))
         };

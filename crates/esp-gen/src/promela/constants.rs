@@ -1,7 +1,7 @@
 //! Constants of a program as arrays that are not in the state vector (`hidden`). Knows no code.
 
 use super::expression::Expr;
-use super::memory;
+use super::memory::{self, Kind};
 use quaject_esp_ir::ir::{Constant, Literal, Type, TypeId, TypeTable};
 
 /// How the numbers of a leaf are stored.
@@ -49,7 +49,11 @@ impl ConstantPlan {
         for (leaf, numbers) in memory::leaves(types, ty).iter().zip(&self.leaves) {
             let name = format!("{}{}", self.name, leaf.suffix);
             match Form::of(numbers) {
-                Form::Whole => declarations.push(declaration(leaf.kind.declared(), name, numbers)),
+                Form::Whole => {
+                    // Spin refuses hidden variables of one bit.
+                    let ty = if leaf.kind == Kind::Bool { "byte" } else { leaf.kind.declared() };
+                    declarations.push(declaration(ty, name, numbers));
+                }
                 Form::Halves => {
                     let half = |shift: u32| -> Vec<i128> {
                         numbers.iter().map(|number| i128::from(*number as u32 >> shift & 0xffff)).collect()

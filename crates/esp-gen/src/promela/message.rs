@@ -13,7 +13,6 @@ use super::statement::{Change, Writer};
 use super::value_usage::Unit;
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::text::fault_name;
 use quaject_esp_ir::visit::bound_slots;
 
 /// One option.
@@ -251,8 +250,8 @@ impl<'a> Branching<'_, 'a> {
             self.plan.approximate(self.branch.location, "a message that faults needs no reader");
             let mut head = Lines::default();
             let condition = Expr::and(guard, fine.not());
-            let text = format!(":: {} -> assert(false); /* {} */", condition.text, fault_name(fault));
-            head.push(Mark::Fault(fault), self.branch.location, text);
+            let (mark, assertion) = self.plan.assertion(fault, self.branch.location, "false");
+            head.push(mark, self.branch.location, format!(":: {} -> {assertion}", condition.text));
             options.push(Choice { head, then: OptionBody::Faults });
         }
         options

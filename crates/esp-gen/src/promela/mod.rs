@@ -46,11 +46,12 @@ use crate::Checks;
 use lines::Lines;
 use plan::Plan;
 use quaject_esp_exec::observer::Observer;
-use quaject_esp_ir::ir::{Location, ProcessId, Program};
+use quaject_esp_ir::ir::{Fault, Location, ProcessId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use quaject_esp_ir::text::location_text;
 use quaject_esp_ir::text::type_name;
 use quaject_esp_syntax::diagnostics::Code;
+use trail::ControlStates;
 
 /// A model for Spin.
 #[derive(Clone, Debug)]
@@ -134,14 +135,47 @@ const MAX_LEAVES: usize = 4096;
 /// Writes a model, or lists what Promela cannot express.
 ///
 /// With a `specification`, assertions check that each visible action of the model is one of the specification.
+///
+/// # Errors
+///
+/// The parts of the program that Promela cannot express.
 pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Observer>) -> Result<Model, Vec<Refusal>> {
+    write_model(model, checks, specification, &Exclusions::default())
+}
+
+/// Violations that a search leaves out, so that it finds others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Exclusions {
+    /// Faults, with their locations: a run ends there without a fault, as by `exit`.
+    pub faults: Vec<(Fault, Location)>,
+    /// The control states of deadlocks, in the model without these faults: its processes wait there forever without a
+    /// violation.
+    pub deadlocks: Vec<ControlStates>,
+}
+
+/// As [`generate`], without these violations.
+///
+/// # Errors
+///
+/// As [`generate`].
+pub fn generate_without(model: &ModelProgram, checks: Checks, exclusions: &Exclusions) -> Result<Model, Vec<Refusal>> {
+    write_model(model, checks, None, exclusions)
+}
+
+fn write_model(
+    model: &ModelProgram,
+    checks: Checks,
+    specification: Option<&Observer>,
+    exclusions: &Exclusions,
+) -> Result<Model, Vec<Refusal>> {
+    // Before the plan, which lists the leaves of each type.
     if let Some(ty) = memory::wider_than(&model.program.types, MAX_LEAVES) {
         let location = memory::first_user(&model.program, MAX_LEAVES);
         let message = format!("a `{}` would be more than {MAX_LEAVES} variables", type_name(&model.program, ty));
         let help = "shorten the type in the model: `abstract drop` what it carries".to_string();
         return Err(vec![Refusal { code: Code::E0804, location, property: None, message, help }]);
     }
-    let mut plan = Plan::new(model, checks);
+    let mut plan = Plan::new(model, checks, &exclusions.faults);
     path_plan::plan_paths(&mut plan);
     plan.add_senders();
     plan.check_limits();
@@ -171,6 +205,9 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
     monitor::declare_quiescence(&plan, &mut body);
     if !properties.is_empty() {
         stutter_process(&mut body);
+    }
+    if !exclusions.deadlocks.is_empty() {
+        excluded_deadlocks(&exclusions.deadlocks, &mut body);
     }
     property::write(&properties, &mut body);
     let mut lines = Lines::default();
@@ -215,6 +252,26 @@ fn stutter_process(lines: &mut Lines) {
     ] {
         lines.plain(text);
     }
+}
+
+/// The macro, for `spin -D`, without which excluded deadlocks are violations: only a search for violations of safety
+/// excludes them.
+pub const EXCLUDE_DEADLOCKS: &str = "EXCLUDE_DEADLOCKS";
+
+/// A process that moves, without effect, in the excluded deadlocks alone: they are not the ends of runs then.
+fn excluded_deadlocks(deadlocks: &[ControlStates], lines: &mut Lines) {
+    lines.plain("");
+    lines.plain(format!("#ifdef {EXCLUDE_DEADLOCKS}"));
+    lines.plain("active proctype excluded_deadlocks() {");
+    lines.plain("end_excluded:");
+    lines.plain("  do");
+    for ControlStates(states) in deadlocks {
+        let at = |(instance, state): (usize, &u32)| format!(" && pc_value({instance}) == {state}");
+        lines.plain(format!("  :: timeout{}", states.iter().enumerate().map(at).collect::<String>()));
+    }
+    lines.plain("  od");
+    lines.plain("}");
+    lines.plain("#endif");
 }
 
 fn header(plan: &Plan<'_>, lines: &mut Lines) {

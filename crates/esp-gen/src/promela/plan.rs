@@ -2,6 +2,7 @@
 
 use super::constants::ConstantPlan;
 use super::expression::Expr;
+use super::lines::Mark;
 use super::memory::{self, Kind};
 use super::names::Names;
 use super::observable::Monitor;
@@ -10,6 +11,7 @@ use super::{Approximation, Refusal};
 use crate::Checks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::text::fault_name;
 use quaject_esp_syntax::diagnostics::Code;
 use std::cell::RefCell;
 
@@ -47,22 +49,35 @@ pub(super) struct Plan<'a> {
     pub(super) paths: Paths,
     /// The monitor automaton, if the model is compared with a specification.
     pub(super) monitor: Option<Monitor<'a>>,
-    /// Whether the program can exit.
+    /// Faults, with their locations, at which a run ends as by `exit`.
+    pub(super) excluded: &'a [(Fault, Location)],
+    /// Whether a run can end by `exit`, or as by `exit` at an excluded fault.
     pub(super) exits: bool,
     pub(super) refusals: RefCell<Vec<Refusal>>,
     pub(super) approximations: RefCell<Vec<Approximation>>,
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(model: &'a ModelProgram, checks: Checks) -> Plan<'a> {
+    pub(super) fn new(model: &'a ModelProgram, checks: Checks, excluded: &'a [(Fault, Location)]) -> Plan<'a> {
         let program = &model.program;
         let mut names = Names::new();
         for reserved in super::expression::MACROS {
             names.reserve(reserved.0);
         }
-        ["half_u32", "over", "at", "swap", "end_ended", "end_exited", "stutter", super::INPUT_ENDED, super::STUTTER]
-            .iter()
-            .for_each(|name| names.reserve(name));
+        [
+            "half_u32",
+            "over",
+            "at",
+            "swap",
+            "end_ended",
+            "end_exited",
+            "stutter",
+            "excluded_deadlocks",
+            super::INPUT_ENDED,
+            super::STUTTER,
+        ]
+        .iter()
+        .for_each(|name| names.reserve(name));
         let processes = program.processes.iter().map(|process| names.claim(&process.name)).collect();
         let mut channels = Vec::new();
         for (index, channel) in program.channels.iter().enumerate() {
@@ -94,7 +109,8 @@ impl<'a> Plan<'a> {
             .processes
             .iter()
             .flat_map(|process| &process.body.blocks)
-            .any(|block| matches!(block.terminator, Terminator::Exit(_)));
+            .any(|block| matches!(block.terminator, Terminator::Exit(_)))
+            || !excluded.is_empty();
         Plan {
             model,
             program,
@@ -106,9 +122,21 @@ impl<'a> Plan<'a> {
             names,
             paths: Paths::default(),
             monitor: None,
+            excluded,
             exits,
             refusals: RefCell::new(Vec::new()),
             approximations: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// A line that reports a fault unless a condition holds, and its mark.
+    pub(super) fn assertion(&self, fault: Fault, location: Location, condition: &str) -> (Mark, String) {
+        let name = fault_name(fault);
+        if self.excluded.contains(&(fault, location)) {
+            let end = "over = _pid + 1; goto end_exited";
+            (Mark::Local, format!("if :: {condition} :: else -> {end} fi; /* {name}, excluded */"))
+        } else {
+            (Mark::Fault(fault), format!("assert({condition}); /* {name} */"))
         }
     }
 

@@ -17,7 +17,6 @@ use macro_step::{Returns, written_by};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Role;
-use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The text of a process under construction.
@@ -266,8 +265,8 @@ impl<'a> ProcessWriter<'a> {
         if let (Some(guards), None) = (guards, wait.otherwise) {
             let any = guards.into_iter().reduce(|all, guard| Expr::binary(&all, "||", &guard));
             if let Some(any) = any {
-                let text = format!("assert({}); /* {} */", any.text, fault_name(Fault::Alt));
-                lines.push(Mark::Fault(Fault::Alt), location, text);
+                let (mark, text) = self.plan.assertion(Fault::Alt, location, &any.text);
+                lines.push(mark, location, text);
             }
         }
     }

@@ -10,7 +10,6 @@ use super::value_usage::Placement;
 use crate::Checks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Values;
-use quaject_esp_ir::text::fault_name;
 
 /// The maximal number of consecutive numbers that are copied one by one; more are copied by a loop.
 const MAX_RUN: u32 = 8;
@@ -40,9 +39,8 @@ impl<'a> Writer<'_, 'a> {
     /// Asserts the conditions under which an operation does not fault.
     pub(super) fn demand(&mut self, demands: &[Demand]) {
         for demand in demands {
-            let name = fault_name(demand.fault);
-            let text = format!("assert({}); /* {name} */", demand.condition.text);
-            self.lines.push(Mark::Fault(demand.fault), self.location, text);
+            let (mark, text) = self.scope.plan.assertion(demand.fault, self.location, &demand.condition.text);
+            self.lines.push(mark, self.location, text);
         }
     }
 

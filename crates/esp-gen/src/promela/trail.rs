@@ -5,6 +5,7 @@
 //!   trail    2:0:1                                      process 0 takes transition 1
 //!   pan.t    trans[0][2] = settr(1,0,10,7,7,"c3?1",..   transition 1 is case 7, or 1 and 2 if it is a jump or `else`
 //!   pan.m    case 7: // STATE 2 - model.pml:10 - ..     case 7 is line 10
+//!   pan.h    #define _start0 4                          instances of the first `proctype` begin in control state 4
 //! ```
 //!
 //! Spin's own replay does not suffice: it lets a sender communicate with any receiver that matches. Processes are
@@ -25,7 +26,14 @@ pub struct Trail {
     pub cycle: Option<usize>,
     /// The assertion that failed at its end: fault and place.
     pub fault: Option<(Fault, Location)>,
+    /// The control states at its end.
+    pub end: ControlStates,
 }
+
+/// The control state of each instance, as a number of Spin's: `pc_value` of the instance. Models whose processes differ
+/// have other numbers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ControlStates(pub Vec<u32>);
 
 /// The files that a verifier has written.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +42,8 @@ pub struct VerifierFiles<'a> {
     pub transitions: &'a str,
     /// `pan.m`
     pub cases: &'a str,
+    /// `pan.h`
+    pub header: &'a str,
     /// The trail.
     pub trail: &'a str,
     /// What the verifier output, which names the assertion that failed.
@@ -52,7 +62,9 @@ struct Reader<'a> {
 /// Reads a run of a model with these lines and this many instances.
 pub fn read(lines: &[Line], instances: u32, written: VerifierFiles<'_>) -> Trail {
     let places = places(lines, written);
-    let mut reader = Reader { lines, trail: Trail::default(), running: vec![true; instances as usize], sender: None };
+    let targets = targets(written.transitions);
+    let trail = Trail { end: first_states(lines, instances, written.header), ..Trail::default() };
+    let mut reader = Reader { lines, trail, running: vec![true; instances as usize], sender: None };
     let mut first = 0;
     let mut last = 0;
     // The line that each instance executed last.
@@ -65,6 +77,9 @@ pub fn read(lines: &[Line], instances: u32, written: VerifierFiles<'_>) -> Trail
             [-1, ..] => reader.trail.cycle = Some(reader.trail.steps.len()),
             [depth, process, transition] if depth >= 0 && process >= first => {
                 let instance = (process - first) as u32;
+                if let Some(state) = reader.trail.end.0.get_mut(instance as usize) {
+                    *state = targets.get(&transition).copied().unwrap_or(*state);
+                }
                 let Some(&place) = places.get(&transition) else { continue };
                 if (instance as usize) < reader.running.len() {
                     let before = std::mem::replace(&mut at[instance as usize], place);
@@ -204,9 +219,36 @@ fn idle_lines(lines: &[Line]) -> Vec<(usize, usize)> {
     found
 }
 
+/// The control state that each transition leads to, but the one that ends a process: a process ends only after those
+/// that follow it.
+fn targets(transitions: &str) -> BTreeMap<i64, u32> {
+    let transitions = transitions.lines().filter_map(transition);
+    transitions
+        .filter(|transition| transition.target > 0)
+        .map(|transition| (transition.id, transition.target))
+        .collect()
+}
+
+/// The control states in which the instances begin.
+fn first_states(lines: &[Line], instances: u32, header: &str) -> ControlStates {
+    let first = |process: usize| {
+        let define = format!("#define _start{process}\t");
+        header.lines().find_map(|line| line.strip_prefix(&define)?.trim().parse().ok()).unwrap_or(0)
+    };
+    let counts = lines.iter().filter_map(|line| {
+        let rest = line.text.strip_prefix("active ")?;
+        let count = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        Some(count.and_then(|(count, _)| count.parse().ok()).unwrap_or(1))
+    });
+    let states = counts.enumerate().flat_map(|(process, count)| std::iter::repeat_n(first(process), count));
+    ControlStates(states.take(instances as usize).collect())
+}
+
 struct Transition<'a> {
     process: usize,
     id: i64,
+    /// The number of the control state it leads to; 0 if it ends the process, or chooses among others.
+    target: u32,
     case: i64,
     text: &'a str,
 }
@@ -218,8 +260,9 @@ fn transition(text: &str) -> Option<Transition<'_>> {
     let (numbers, rest) = right.split_once('"')?;
     let mut numbers = numbers.split(',');
     let id = numbers.next()?.trim().parse().ok()?;
-    let case = numbers.nth(2)?.trim().parse().ok()?;
-    Some(Transition { process, id, case, text: rest.rsplit_once('"')?.0 })
+    let target = numbers.nth(1)?.trim().parse().ok()?;
+    let case = numbers.next()?.trim().parse().ok()?;
+    Some(Transition { process, id, target, case, text: rest.rsplit_once('"')?.0 })
 }
 
 /// `case 7: // STATE 2 - model.pml:10 - [c3?1] (0:0:0 - 1)`: case and line.

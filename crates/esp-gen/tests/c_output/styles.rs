@@ -106,6 +106,56 @@ int main(void)
     );
 }
 
+/// Constants stand behind `case`, do not disturb members of the same name, and hold codes of every type.
+#[test]
+fn cases_of_enumerations_are_constants_of_the_environment() {
+    check(
+        "type code = enum u8 { ok, busy = 5, else unknown };
+         type wide = enum u32 { low = 7, high = 0xffff_ffff, else rest };
+         type inner = enum { a, b };
+         type t = record { code_busy: code, seen: array[2] of wide };
+         channel i(t) external out;
+         channel o(code, wide) external in;
+         channel internal(inner);
+         process p { while { in(i, { $c, $w }); out(internal, inner.b); out(o, c, w[1]); } }
+         process q { while { in(internal, _); } }
+",
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+static int next;
+bool i_ready(void) { return next < 2; }
+void i_take(i_message *m)
+{
+    m->v0.code_busy = next == 0 ? code_ok : code_busy;
+    m->v0.seen.at[0] = wide_low;
+    m->v0.seen.at[1] = next++ == 0 ? wide_low : wide_high;
+}
+bool o_ready(void) { return true; }
+void o_put(const o_message *m)
+{
+    switch (m->v0) {
+    case code_ok: printf("ok"); break;
+    case code_busy: printf("busy"); break;
+    default: printf("?"); break;
+    }
+    printf(m->v1 == wide_high ? " high\n" : " low\n");
+}
+int main(void)
+{
+    static esp_t t;
+    esp_init(&t);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+#ifdef inner_a
+    return 1;
+#endif
+    return 0;
+}
+"#,
+        "ok low\nbusy high\nstatus 0\n",
+    );
+}
+
 #[test]
 fn post_takes_messages_from_a_signal_handler_and_counts_what_it_drops() {
     check(

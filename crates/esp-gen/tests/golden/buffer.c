@@ -20,10 +20,10 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 #define AWAIT_ENVIRONMENT(instance, next) do { self = instance; at = next; goto await_environment; } while (0)
 #define SEND(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
 #else
-#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = (uint8_t)(next); t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
-#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = (uint8_t)(next); goto dispatch; } while (0)
+#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = (uint8_t)(next); t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) { goto poll_next; } goto dispatch; } while (0)
+#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) { goto poll_next; } waiting_append(t, instance); t->pc[instance] = (uint8_t)(next); goto dispatch; } while (0)
 #define SEND(channel, instance, here) \
-    do { if (channel##_try_send(IO, &channel##_m)) REQUEUE(instance, here + 1); AWAIT_ENVIRONMENT(instance, here); } while (0)
+    do { if (channel##_try_send(IO, &channel##_m)) { REQUEUE(instance, here + 1u); } AWAIT_ENVIRONMENT(instance, here); } while (0)
 #endif
 
 /* The fault sites. */
@@ -34,9 +34,9 @@ static const struct { uint8_t code; esp_location place; } faults[] = {
     {ESP_FAULT_BOUNDS, {0, 32, 7, -1}}
 };
 
-const char *const esp_files[] = {"program.esp", 0};
-const char *const esp_channels[] = {"putC", "getC", 0};
-const char *const esp_instances[] = {"buffer", 0};
+const char *const esp_files[] = {"program.esp", NULL};
+const char *const esp_channels[] = {"putC", "getC", NULL};
+const char *const esp_instances[] = {"buffer", NULL};
 
 typedef struct getC_view {
     int32_t v0;
@@ -47,7 +47,8 @@ static uint32_t buffer_w1_b1_payload(esp_t *t, esp_pid self, getC_view *m);
 ESP_INLINE void waiting_append(esp_t *t, esp_pid i)
 {
     const uint8_t last = t->waiting_last[1];
-    t->waiting_next[last] = t->waiting_last[1] = (uint8_t)i;
+    t->waiting_next[last] = (uint8_t)i;
+    t->waiting_last[1] = (uint8_t)i;
     t->waiting_last[i] = last;
     t->waiting_next[i] = 1;
 }
@@ -57,7 +58,8 @@ ESP_INLINE void waiting_remove(esp_t *t, esp_pid i)
 {
     t->waiting_next[t->waiting_last[i]] = t->waiting_next[i];
     t->waiting_last[t->waiting_next[i]] = t->waiting_last[i];
-    t->waiting_next[i] = t->waiting_last[i] = (uint8_t)i;
+    t->waiting_next[i] = (uint8_t)i;
+    t->waiting_last[i] = (uint8_t)i;
 }
 
 static uint32_t buffer_w1_b1_payload(esp_t *t, esp_pid self, getC_view *m)
@@ -65,7 +67,7 @@ static uint32_t buffer_w1_b1_payload(esp_t *t, esp_pid self, getC_view *m)
     int32_t v21 ESP_UNUSED;
     (void)t; (void)self;
     (void)m;
-    if (ESP_UNLIKELY((uint32_t)t->buffer.hd_5 >= 4u)) return 2;
+    if (ESP_UNLIKELY((uint32_t)t->buffer.hd_5 >= 4u)) { return 2; }
     v21 = t->buffer.q_s0.at[(uint32_t)t->buffer.hd_5];
     m->v0 = v21;
     return 1;
@@ -74,7 +76,7 @@ static uint32_t buffer_w1_b1_payload(esp_t *t, esp_pid self, getC_view *m)
 ESP_INLINE const putC_message *putC_peek(esp_t *t, const esp_input *in, esp_output *out)
 {
     (void)t; (void)in; (void)out;
-    return in && out->head.taken[0] < in->putC.count ? in->putC.messages + out->head.taken[0] : 0;
+    return in && out->head.taken[0] < in->putC.count ? in->putC.messages + out->head.taken[0] : NULL;
 }
 
 ESP_INLINE void putC_drop(esp_t *t, const esp_input *in, esp_output *out)
@@ -128,17 +130,17 @@ esp_location esp_place(const esp_t *t, esp_pid instance)
     uint32_t low = 0, high = 3u;
     switch (t->pc[instance]) {
     case 2: {
-        if (t->buffer.open[0] >> 0 & 1u) return places[0].place;
-        if (t->buffer.open[0] >> 1 & 1u) return places[1].place;
+        if ((t->buffer.open[0] >> 0 & 1u) != 0u) { return places[0].place; }
+        if ((t->buffer.open[0] >> 1 & 1u) != 0u) { return places[1].place; }
         return places[2].place;
     }
     default:
         break;
     }
     while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (places[middle].pc < t->pc[instance]) low = middle + 1;
-        else high = middle;
+        const uint32_t middle = low + (high - low) / 2u;
+        if (places[middle].pc < t->pc[instance]) { low = middle + 1u; }
+        else { high = middle; }
     }
     return low < 3u && places[low].pc == t->pc[instance] ? places[low].place : nowhere;
 }
@@ -147,7 +149,7 @@ static ESP_UNUSED bool wakes(esp_t *t, uint32_t self, uint32_t base, uint32_t co
 {
     uint32_t i;
     for (i = base; i < base + count; i++) {
-        if (i != self && t->mark[i] == 1) return true;
+        if (i != self && t->mark[i] == 1u) { return true; }
     }
     return false;
 }
@@ -159,17 +161,17 @@ static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
     bool again;
     (void)in; (void)out;
     t->wake = ESP_NEVER;
-    for (i = 0; i < 1u; i++) t->mark[i] = 0;
+    for (i = 0; i < 1u; i++) { t->mark[i] = 0; }
     do {
         again = false;
         for (i = 0; i < 1u; i++) {
             const uint32_t self ESP_UNUSED = i;
             bool wakeable = false;
-            if (t->mark[i] != 0) continue;
+            if (t->mark[i] != 0u) { continue; }
             switch (t->pc[i]) {
             case 2: {
-                if ((t->buffer.open[0] >> 0 & 1u) && (!putC_is_closed(IO))) wakeable = true;
-                if ((t->buffer.open[0] >> 1 & 1u) && (!getC_is_closed(IO))) wakeable = true;
+                if (((t->buffer.open[0] >> 0 & 1u) != 0u) && (!putC_is_closed(IO))) { wakeable = true; }
+                if (((t->buffer.open[0] >> 1 & 1u) != 0u) && (!getC_is_closed(IO))) { wakeable = true; }
                 break;
             }
             default:
@@ -182,8 +184,8 @@ static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
             }
         }
     } while (again);
-    for (i = 1u; i-- > 0;) {
-        if (t->mark[i] != 0 || t->pc[i] == 0) continue;
+    for (i = 1u; i-- > 0u;) {
+        if (t->mark[i] != 0u || t->pc[i] == 0u) { continue; }
         switch (t->pc[i]) {
         case 2:
             continue;
@@ -194,11 +196,11 @@ static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
         t->instance = i;
         stuck++;
     }
-    if (stuck != 0) {
+    if (stuck != 0u) {
         t->fault = 0;
         return ESP_FAULT;
     }
-    return awake == 0 ? ESP_DONE : ESP_SLEEP;
+    return awake == 0u ? ESP_DONE : ESP_SLEEP;
 }
 
 void esp_init(esp_t *t)
@@ -206,8 +208,11 @@ void esp_init(esp_t *t)
     uint32_t i ESP_UNUSED;
     esp_zero(t, sizeof *t);
     t->pc[0] = 1;
-    for (i = 0; i < 1u; i++) t->ready[i] = t->pc[i];
-    for (i = 0; i <= 1u; i++) t->waiting_next[i] = t->waiting_last[i] = (uint8_t)i;
+    for (i = 0; i < 1u; i++) { t->ready[i] = t->pc[i]; }
+    for (i = 0; i <= 1u; i++) {
+        t->waiting_next[i] = (uint8_t)i;
+        t->waiting_last[i] = (uint8_t)i;
+    }
     t->tail = 1;
     t->due = 64;
     t->wake = ESP_NEVER;
@@ -228,9 +233,9 @@ esp_status esp_step(esp_t *const t, const esp_input *in, esp_output *out, esp_ti
     int32_t buffer_v23 ESP_UNUSED;
 
     (void)in; (void)now;
-    if (t->status >= ESP_DONE) goto leave;
+    if (t->status >= (uint32_t)ESP_DONE) { goto leave; }
     t->status = ESP_AGAIN;
-    if (t->polling) {
+    if (t->polling != 0u) {
         polling = true;
         poll_after = t->poll_at;
         t->polling = 0;
@@ -238,8 +243,8 @@ esp_status esp_step(esp_t *const t, const esp_input *in, esp_output *out, esp_ti
     }
 
 dispatch:
-    if (ESP_UNLIKELY(head == tail)) goto poll;
-    if (ESP_UNLIKELY(head == due)) goto poll;
+    if (ESP_UNLIKELY(head == tail)) { goto poll; }
+    if (ESP_UNLIKELY(head == due)) { goto poll; }
 run:
     at = t->ready[head++ & READY_MASK];
     left = 64;
@@ -275,8 +280,8 @@ buffer_1:
     ;
     buffer_v8 = t->buffer.used_4 < 4;
     buffer_v10 = t->buffer.used_4 > 0;
-    t->buffer.open[0] = ((uint32_t)(buffer_v8 != 0) << 0) | ((uint32_t)(buffer_v10 != 0) << 1);
-    if (ESP_UNLIKELY(t->buffer.open[0] == 0)) { where = 3; goto buffer_fault; }
+    t->buffer.open[0] = ((uint32_t)(buffer_v8 ? 1u : 0u) << 0) | ((uint32_t)(buffer_v10 ? 1u : 0u) << 1);
+    if (ESP_UNLIKELY(t->buffer.open[0] == 0u)) { where = 3; goto buffer_fault; }
 buffer_w1_try:
     ;
     {
@@ -284,10 +289,10 @@ buffer_w1_try:
         for (n_ = 0; n_ < 2u; n_++) {
             switch (b_) {
                 case 0:
-                    if ((t->buffer.open[0] >> 0 & 1u)) {
+                    if (((t->buffer.open[0] >> 0 & 1u) != 0u)) {
                         {
                             const putC_message *const m_ = putC_peek(IO);
-                            if (m_) {
+                            if (m_ != NULL) {
                                 t->buffer.park.w1b0.p11 = m_->v0;
                                 putC_drop(IO);
                                 t->buffer.next1 = 1;
@@ -297,26 +302,26 @@ buffer_w1_try:
                     }
                     break;
                 default:
-                    if ((t->buffer.open[0] >> 1 & 1u)) {
+                    if (((t->buffer.open[0] >> 1 & 1u) != 0u)) {
                         if (getC_accepts(IO)) {
                             getC_message *const m_ = getC_room(IO);
                             getC_view v_;
                             const uint32_t r_ = buffer_w1_b1_payload(t, 0, &v_);
-                            if (ESP_UNLIKELY(r_ > 1)) { where = r_; goto buffer_fault; }
+                            if (ESP_UNLIKELY(r_ > 1u)) { where = r_; goto buffer_fault; }
                             m_->v0 = v_.v0;
                             getC_send(IO);
                             t->buffer.next1 = 0;
                             waiting_remove(t, 0);
                             t->pc[0] = 4;
                             t->ready[tail++ & READY_MASK] = t->pc[0];
-                            if (++put_ == out->head.limit) goto again;
-                            if (polling) goto poll_next;
+                            if (++put_ == out->head.limit) { goto again; }
+                            if (polling) { goto poll_next; }
                             goto dispatch;
                         }
                     }
                     break;
             }
-            b_ = b_ + 1 == 2u ? 0 : b_ + 1;
+            b_ = b_ + 1u == 2u ? 0u : b_ + 1u;
         }
     }
     AWAIT_ENVIRONMENT(0, 2);
@@ -350,15 +355,15 @@ buffer_fault:
     waiting_remove(t, self);
     t->pc[self] = (uint8_t)(at);
     t->ready[tail++ & READY_MASK] = t->pc[self];
-    if (polling) goto poll_next;
+    if (polling) { goto poll_next; }
     goto dispatch;
     await_environment: ESP_UNUSED;
-    if (polling) goto poll_next;
+    if (polling) { goto poll_next; }
     waiting_append(t, self);
     t->pc[self] = (uint8_t)(at);
     goto dispatch;
 #endif
-    if (--left == 0) {
+    if (--left == 0u) {
         t->ready[tail++ & READY_MASK] = t->pc[from];
         goto dispatch;
     }
@@ -366,15 +371,15 @@ buffer_fault:
     at = t->pc[from];
     goto enter;
 poll:
-    due = head + 64;
+    due = head + 64u;
     polling = true;
     poll_after = t->waiting_next[1];
 poll_next:
     poll_at = poll_after;
     if (poll_at == 1u) {
         polling = false;
-        if (head == tail) goto quiescent;
-        if (ESP_UNLIKELY((int32_t)(head - last) >= 0)) goto leave;
+        if (head == tail) { goto quiescent; }
+        if (ESP_UNLIKELY((int32_t)(head - last) >= 0)) { goto leave; }
         goto run;
     }
     poll_after = t->waiting_next[poll_at];
@@ -406,7 +411,7 @@ leave:
     t->head = head;
     t->tail = tail;
     t->due = due;
-    if (out) {
+    if (out != NULL) {
         out->head.wake = t->wake;
         out->head.exit_status = t->exit_status;
     }
@@ -416,22 +421,22 @@ leave:
 esp_fault_report esp_fault(const esp_t *t)
 {
     esp_fault_report report = {0, 0, {0, 0, 0, -1}};
-    if (t->status != ESP_FAULT) return report;
+    if (t->status != (uint32_t)ESP_FAULT) { return report; }
     report.instance = t->instance;
-    if (t->fault == 0) {
+    if (t->fault == 0u) {
         report.code = ESP_FAULT_DEADLOCK;
         report.place = esp_place(t, t->instance);
         return report;
     }
     report.code = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].code;
     report.place = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].place;
-    if (t->fault >> FAULT_CALL) report.place.channel = (int32_t)(t->fault >> FAULT_CALL) - 1;
+    if ((t->fault >> FAULT_CALL) != 0u) { report.place.channel = (int32_t)(t->fault >> FAULT_CALL) - 1; }
     return report;
 }
 
 bool esp_stuck(const esp_t *t, esp_pid instance)
 {
-    return t->status == ESP_FAULT && t->fault == 0 && t->mark[instance] == 2;
+    return t->status == (uint32_t)ESP_FAULT && t->fault == 0u && t->mark[instance] == 2u;
 }
 
 ESP_LAYOUT(esp_source_0, sizeof(((const esp_input *)0)->putC) == sizeof(esp_source));
@@ -470,7 +475,7 @@ static bool program_open(const void *state, esp_pid instance, uint32_t branch)
     case 2: {
         static const uint32_t unguarded[] = {0x0u};
         const uint32_t i = branch - 0u;
-        return branch - 0u < 2u && ((t->buffer.open[i / 32] | unguarded[i / 32]) >> i % 32 & 1u) != 0;
+        return branch < 2u && ((t->buffer.open[i / 32u] | unguarded[i / 32u]) >> i % 32u & 1u) != 0u;
     }
     default:
         return false;
@@ -479,7 +484,7 @@ static bool program_open(const void *state, esp_pid instance, uint32_t branch)
 
 ESP_EXPORT const esp_library esp_program = {
     ESP_ABI, 1, 1, 1, sizeof(esp_t), program_init, program_step, program_fault,
-    program_place, program_stuck, program_open, 0
+    program_place, program_stuck, program_open, NULL
 };
 
 #undef REQUEUE

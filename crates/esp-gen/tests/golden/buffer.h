@@ -16,19 +16,19 @@ typedef struct esp_t esp_t;
 typedef struct array_4_int32 {
     int32_t at[4];
 } array_4_int32;
-ESP_LAYOUT(array_4_int32, sizeof(array_4_int32) == 16);
+ESP_LAYOUT(array_4_int32, sizeof(array_4_int32) == 16u);
 
 /* channel putC, from the environment */
 typedef struct putC_message {
     int32_t v0;
 } putC_message;
-ESP_LAYOUT(putC_message, sizeof(putC_message) == 4 && offsetof(putC_message, v0) == 0);
+ESP_LAYOUT(putC_message, sizeof(putC_message) == 4u && offsetof(putC_message, v0) == 0u);
 
 /* channel getC, to the environment */
 typedef struct getC_message {
     int32_t v0;
 } getC_message;
-ESP_LAYOUT(getC_message, sizeof(getC_message) == 4 && offsetof(getC_message, v0) == 0);
+ESP_LAYOUT(getC_message, sizeof(getC_message) == 4u && offsetof(getC_message, v0) == 0u);
 
 /* -- what the program needs from C ----------------------------------------------------------- */
 

@@ -20,10 +20,10 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 #define AWAIT_ENVIRONMENT(instance, next) do { self = instance; at = next; goto await_environment; } while (0)
 #define SEND(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
 #else
-#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = (uint8_t)(next); t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
-#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = (uint8_t)(next); goto dispatch; } while (0)
+#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = (uint8_t)(next); t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) { goto poll_next; } goto dispatch; } while (0)
+#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) { goto poll_next; } waiting_append(t, instance); t->pc[instance] = (uint8_t)(next); goto dispatch; } while (0)
 #define SEND(channel, instance, here) \
-    do { if (channel##_try_send(IO, &channel##_m)) REQUEUE(instance, here + 1); AWAIT_ENVIRONMENT(instance, here); } while (0)
+    do { if (channel##_try_send(IO, &channel##_m)) { REQUEUE(instance, here + 1u); } AWAIT_ENVIRONMENT(instance, here); } while (0)
 #endif
 
 /* The fault sites. */
@@ -31,9 +31,9 @@ static const struct { uint8_t code; esp_location place; } faults[] = {
     {0, {0, 0, 0, -1}}, {0, {0, 0, 0, -1}}
 };
 
-const char *const esp_files[] = {"program.esp", 0};
-const char *const esp_channels[] = {"i", "o", "c", 0};
-const char *const esp_instances[] = {"twice", "sum", 0};
+const char *const esp_files[] = {"program.esp", NULL};
+const char *const esp_channels[] = {"i", "o", "c", NULL};
+const char *const esp_instances[] = {"twice", "sum", NULL};
 
 typedef struct o_view {
     int32_t v0;
@@ -47,7 +47,8 @@ typedef struct c_view {
 ESP_INLINE void waiting_append(esp_t *t, esp_pid i)
 {
     const uint8_t last = t->waiting_last[2];
-    t->waiting_next[last] = t->waiting_last[2] = (uint8_t)i;
+    t->waiting_next[last] = (uint8_t)i;
+    t->waiting_last[2] = (uint8_t)i;
     t->waiting_last[i] = last;
     t->waiting_next[i] = 2;
 }
@@ -57,7 +58,8 @@ ESP_INLINE void waiting_remove(esp_t *t, esp_pid i)
 {
     t->waiting_next[t->waiting_last[i]] = t->waiting_next[i];
     t->waiting_last[t->waiting_next[i]] = t->waiting_last[i];
-    t->waiting_next[i] = t->waiting_last[i] = (uint8_t)i;
+    t->waiting_next[i] = (uint8_t)i;
+    t->waiting_last[i] = (uint8_t)i;
 }
 
 ESP_INLINE const i_message *i_peek(esp_t *t, const esp_input *in, esp_output *out)
@@ -67,7 +69,7 @@ ESP_INLINE const i_message *i_peek(esp_t *t, const esp_input *in, esp_output *ou
         i_take(&t->i_head);
         t->i_full = true;
     }
-    return t->i_full ? &t->i_head : 0;
+    return t->i_full ? &t->i_head : NULL;
 }
 
 ESP_INLINE void i_drop(esp_t *t, const esp_input *in, esp_output *out)
@@ -131,9 +133,9 @@ esp_location esp_place(const esp_t *t, esp_pid instance)
     };
     uint32_t low = 0, high = 4u;
     while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (places[middle].pc < t->pc[instance]) low = middle + 1;
-        else high = middle;
+        const uint32_t middle = low + (high - low) / 2u;
+        if (places[middle].pc < t->pc[instance]) { low = middle + 1u; }
+        else { high = middle; }
     }
     return low < 4u && places[low].pc == t->pc[instance] ? places[low].place : nowhere;
 }
@@ -142,7 +144,7 @@ static ESP_UNUSED bool wakes(esp_t *t, uint32_t self, uint32_t base, uint32_t co
 {
     uint32_t i;
     for (i = base; i < base + count; i++) {
-        if (i != self && t->mark[i] == 1) return true;
+        if (i != self && t->mark[i] == 1u) { return true; }
     }
     return false;
 }
@@ -154,28 +156,28 @@ static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
     bool again;
     (void)in; (void)out;
     t->wake = ESP_NEVER;
-    for (i = 0; i < 2u; i++) t->mark[i] = 0;
+    for (i = 0; i < 2u; i++) { t->mark[i] = 0; }
     do {
         again = false;
         for (i = 0; i < 2u; i++) {
             const uint32_t self ESP_UNUSED = i;
             bool wakeable = false;
-            if (t->mark[i] != 0) continue;
+            if (t->mark[i] != 0u) { continue; }
             switch (t->pc[i]) {
             case 2: {
-                if (!i_is_closed(IO)) wakeable = true;
+                if (!i_is_closed(IO)) { wakeable = true; }
                 break;
             }
             case 4: {
-                if (wakes(t, self, 1u, 1u)) wakeable = true;
+                if (wakes(t, self, 1u, 1u)) { wakeable = true; }
                 break;
             }
             case 7: {
-                if (wakes(t, self, 0u, 1u)) wakeable = true;
+                if (wakes(t, self, 0u, 1u)) { wakeable = true; }
                 break;
             }
             case 9: {
-                if (!o_is_closed(IO)) wakeable = true;
+                if (!o_is_closed(IO)) { wakeable = true; }
                 break;
             }
             default:
@@ -188,8 +190,8 @@ static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
             }
         }
     } while (again);
-    for (i = 2u; i-- > 0;) {
-        if (t->mark[i] != 0 || t->pc[i] == 0) continue;
+    for (i = 2u; i-- > 0u;) {
+        if (t->mark[i] != 0u || t->pc[i] == 0u) { continue; }
         switch (t->pc[i]) {
         case 2:
         case 7:
@@ -201,11 +203,11 @@ static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
         t->instance = i;
         stuck++;
     }
-    if (stuck != 0) {
+    if (stuck != 0u) {
         t->fault = 0;
         return ESP_FAULT;
     }
-    return awake == 0 ? ESP_DONE : ESP_SLEEP;
+    return awake == 0u ? ESP_DONE : ESP_SLEEP;
 }
 
 void esp_init(esp_t *t)
@@ -214,8 +216,11 @@ void esp_init(esp_t *t)
     esp_zero(t, sizeof *t);
     t->pc[0] = 1;
     t->pc[1] = 6;
-    for (i = 0; i < 2u; i++) t->ready[i] = t->pc[i];
-    for (i = 0; i <= 2u; i++) t->waiting_next[i] = t->waiting_last[i] = (uint8_t)i;
+    for (i = 0; i < 2u; i++) { t->ready[i] = t->pc[i]; }
+    for (i = 0; i <= 2u; i++) {
+        t->waiting_next[i] = (uint8_t)i;
+        t->waiting_last[i] = (uint8_t)i;
+    }
     t->tail = 2;
     t->due = 64;
     t->wake = ESP_NEVER;
@@ -235,9 +240,9 @@ esp_status esp_step(esp_t *const t, const esp_input *in, esp_output *out, esp_ti
     int32_t sum_n_2 ESP_UNUSED;
 
     (void)in; (void)now;
-    if (t->status >= ESP_DONE) goto leave;
+    if (t->status >= (uint32_t)ESP_DONE) { goto leave; }
     t->status = ESP_AGAIN;
-    if (t->polling) {
+    if (t->polling != 0u) {
         polling = true;
         poll_after = t->poll_at;
         t->polling = 0;
@@ -245,8 +250,8 @@ esp_status esp_step(esp_t *const t, const esp_input *in, esp_output *out, esp_ti
     }
 
 dispatch:
-    if (ESP_UNLIKELY(head == tail)) goto poll;
-    if (ESP_UNLIKELY(head == due)) goto poll;
+    if (ESP_UNLIKELY(head == tail)) { goto poll; }
+    if (ESP_UNLIKELY(head == due)) { goto poll; }
 run:
     at = t->ready[head++ & READY_MASK];
     left = 64;
@@ -285,14 +290,14 @@ twice_w1_try:
     ;
     {
         const i_message *const m_ = i_peek(IO);
-        if (m_) {
+        if (m_ != NULL) {
             t->twice.park.w1b0.p0 = m_->v0;
             i_drop(IO);
             REQUEUE(0, 3);
         }
     }
     AWAIT_ENVIRONMENT(0, 2);
-#line 296 "program.c"
+#line 301 "program.c"
 #line 6 "program.esp"
 twice_w1_b0_go:
     ;
@@ -302,22 +307,22 @@ twice_2:
     ;
 #line 7 "program.esp"
     twice_v2 = (int32_t)((uint32_t)2 * (uint32_t)twice_n_0);
-    if (t->pc[1] == 7) {
+    if (t->pc[1] == 7u) {
         c_m.v0 = twice_v2;
         t->pc[0] = 5;
         t->ready[tail++ & READY_MASK] = t->pc[0];
-        if (--left == 0) goto sum_w1_b0_later;
+        if (--left == 0u) { goto sum_w1_b0_later; }
         goto sum_w1_b0_bind;
     }
     t->twice.park.w2b0.v0 = twice_v2;
     t->pc[0] = 4;
     goto dispatch;
-#line 316 "program.c"
+#line 321 "program.c"
 twice_3:
     ;
 #line 7 "program.esp"
     goto twice_1;
-#line 321 "program.c"
+#line 326 "program.c"
 
     /* process sum */
 sum_start:
@@ -326,16 +331,16 @@ sum_start:
 sum_1:
     ;
 #line 13 "program.esp"
-    if (t->pc[0] == 4) {
+    if (t->pc[0] == 4u) {
         c_m.v0 = t->twice.park.w2b0.v0;
         t->pc[0] = 5;
         t->ready[tail++ & READY_MASK] = t->pc[0];
-        if (--left == 0) goto sum_w1_b0_later;
+        if (--left == 0u) { goto sum_w1_b0_later; }
         goto sum_w1_b0_bind;
     }
     t->pc[1] = 7;
     goto dispatch;
-#line 339 "program.c"
+#line 344 "program.c"
 #line 13 "program.esp"
 sum_w1_b0_bind:
     ;
@@ -367,12 +372,12 @@ sum_w2_try:
         REQUEUE(1, 10);
     }
     AWAIT_ENVIRONMENT(1, 9);
-#line 371 "program.c"
+#line 376 "program.c"
 sum_3:
     ;
 #line 15 "program.esp"
     goto sum_1;
-#line 376 "program.c"
+#line 381 "program.c"
 
     /* scheduler */
 #ifdef __OPTIMIZE_SIZE__
@@ -380,15 +385,15 @@ sum_3:
     waiting_remove(t, self);
     t->pc[self] = (uint8_t)(at);
     t->ready[tail++ & READY_MASK] = t->pc[self];
-    if (polling) goto poll_next;
+    if (polling) { goto poll_next; }
     goto dispatch;
     await_environment: ESP_UNUSED;
-    if (polling) goto poll_next;
+    if (polling) { goto poll_next; }
     waiting_append(t, self);
     t->pc[self] = (uint8_t)(at);
     goto dispatch;
 #endif
-    if (--left == 0) {
+    if (--left == 0u) {
         t->ready[tail++ & READY_MASK] = t->pc[from];
         goto dispatch;
     }
@@ -396,15 +401,15 @@ sum_3:
     at = t->pc[from];
     goto enter;
 poll:
-    due = head + 64;
+    due = head + 64u;
     polling = true;
     poll_after = t->waiting_next[2];
 poll_next:
     poll_at = poll_after;
     if (poll_at == 2u) {
         polling = false;
-        if (head == tail) goto quiescent;
-        if (ESP_UNLIKELY((int32_t)(head - last) >= 0)) goto leave;
+        if (head == tail) { goto quiescent; }
+        if (ESP_UNLIKELY((int32_t)(head - last) >= 0)) { goto leave; }
         goto run;
     }
     poll_after = t->waiting_next[poll_at];
@@ -433,7 +438,7 @@ leave:
     t->head = head;
     t->tail = tail;
     t->due = due;
-    if (out) {
+    if (out != NULL) {
         out->head.wake = t->wake;
         out->head.exit_status = t->exit_status;
     }
@@ -443,22 +448,22 @@ leave:
 esp_fault_report esp_fault(const esp_t *t)
 {
     esp_fault_report report = {0, 0, {0, 0, 0, -1}};
-    if (t->status != ESP_FAULT) return report;
+    if (t->status != (uint32_t)ESP_FAULT) { return report; }
     report.instance = t->instance;
-    if (t->fault == 0) {
+    if (t->fault == 0u) {
         report.code = ESP_FAULT_DEADLOCK;
         report.place = esp_place(t, t->instance);
         return report;
     }
     report.code = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].code;
     report.place = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].place;
-    if (t->fault >> FAULT_CALL) report.place.channel = (int32_t)(t->fault >> FAULT_CALL) - 1;
+    if ((t->fault >> FAULT_CALL) != 0u) { report.place.channel = (int32_t)(t->fault >> FAULT_CALL) - 1; }
     return report;
 }
 
 bool esp_stuck(const esp_t *t, esp_pid instance)
 {
-    return t->status == ESP_FAULT && t->fault == 0 && t->mark[instance] == 2;
+    return t->status == (uint32_t)ESP_FAULT && t->fault == 0u && t->mark[instance] == 2u;
 }
 
 #undef REQUEUE

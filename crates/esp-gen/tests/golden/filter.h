@@ -17,13 +17,13 @@ typedef struct esp_t esp_t;
 typedef struct i_message {
     int32_t v0;
 } i_message;
-ESP_LAYOUT(i_message, sizeof(i_message) == 4 && offsetof(i_message, v0) == 0);
+ESP_LAYOUT(i_message, sizeof(i_message) == 4u && offsetof(i_message, v0) == 0u);
 
 /* channel o, to the environment */
 typedef struct o_message {
     int32_t v0;
 } o_message;
-ESP_LAYOUT(o_message, sizeof(o_message) == 4 && offsetof(o_message, v0) == 0);
+ESP_LAYOUT(o_message, sizeof(o_message) == 4u && offsetof(o_message, v0) == 0u);
 
 /* -- what the program needs from C ----------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
 //! Dead code elimination: removes instructions without effects whose result is unused, and unused block parameters.
 
 use quaject_esp_ir::cfg::{edges, edges_mut};
-use quaject_esp_ir::ir::{Body, Op, UnaryOp, Value};
+use quaject_esp_ir::ir::{Base, Body, MemoryMode, Op, Place, Projection, UnaryOp, Value};
 use quaject_esp_ir::visit::{op_values, own_values};
 
 /// Removes dead code; whether there was any.
-pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
+pub(super) fn remove(body: &mut Body, checked: bool, memory: MemoryMode) -> bool {
     let mut live = vec![false; body.values.len()];
     let mut worklist: Vec<Value> = Vec::new();
     let mut defined: Vec<Option<(usize, usize)>> = vec![None; body.values.len()];
@@ -17,7 +17,7 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
         }
         for (position, instruction) in block.instructions.iter().enumerate() {
             match instruction.result {
-                Some(result) if !has_effect(&instruction.op, checked) => {
+                Some(result) if !has_effect(&instruction.op, checked, memory) => {
                     defined[result.0 as usize] = Some((index, position));
                 }
                 Some(_) | None => op_values(&instruction.op, &mut |value| worklist.push(*value)),
@@ -68,7 +68,7 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
         });
         block.instructions.retain(|instruction| {
             let used = instruction.result.is_none_or(|result| live[result.0 as usize]);
-            used || has_effect(&instruction.op, checked)
+            used || has_effect(&instruction.op, checked, memory)
         });
         any |= before != block.parameters.len() + block.instructions.len();
     }
@@ -76,7 +76,7 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
 }
 
 /// Whether an instruction has an effect besides its result: it writes, may fault, or allocates.
-pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
+pub(super) fn has_effect(op: &Op, checked: bool, memory: MemoryMode) -> bool {
     match op {
         Op::Constant(_)
         | Op::Convert(_)
@@ -90,7 +90,7 @@ pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
         Op::Binary(op, _, _) => op.may_fault(checked),
         // An index may be out of range.
         Op::Load(place) | Op::Tag(place) | Op::Length(place) => {
-            place.path.iter().any(|step| matches!(step, quaject_esp_ir::ir::Projection::Element(_)))
+            may_be_freed(place, memory) || place.path.iter().any(|step| matches!(step, Projection::Element(_)))
         }
         Op::Store(..)
         | Op::Copy { .. }
@@ -114,5 +114,13 @@ pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
         | Op::Release(_)
         | Op::Mark(_)
         | Op::Predicate(..) => true,
+    }
+}
+
+/// Whether a place may be in an object whose count is 0, so that a read of it is the fault `memory`.
+pub(super) fn may_be_freed(place: &Place, memory: MemoryMode) -> bool {
+    match (memory, place.base) {
+        (MemoryMode::Manual, Base::Object(_)) => true,
+        (MemoryMode::Automatic, _) | (MemoryMode::Manual, Base::Slot(_) | Base::Constant(..)) => false,
     }
 }

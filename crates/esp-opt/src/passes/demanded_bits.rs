@@ -243,6 +243,7 @@ fn up_to_highest(bits: u128) -> u128 {
 mod tests {
     use super::super::clean_path;
     use super::super::gvn::tests::cleaned_by;
+    use quaject_esp_ir::ir::MemoryMode;
 
     /// A loop with a number that is incremented modulo a power of two, masked on each of two edges.
     fn masked_counter(masks: [u32; 2], use_in_loop: &str, sends: &str, checked: bool) -> String {
@@ -256,7 +257,7 @@ mod tests {
              out site1 o ready(keep {sends}, keep v0) -> block7 @0:2:1\nblock7:\n  end\n",
             masks[0], masks[1]
         );
-        cleaned_by(&blocks, &|body, types, _| clean_path(body, types, checked, &[]))
+        cleaned_by(&blocks, &|body, types, _| clean_path(body, types, checked, MemoryMode::Automatic, &[]))
     }
 
     #[test]

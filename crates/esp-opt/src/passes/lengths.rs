@@ -356,6 +356,7 @@ impl CheckProof<'_> {
 mod tests {
     use super::super::clean_path;
     use super::super::gvn::tests::cleaned_by;
+    use quaject_esp_ir::ir::MemoryMode;
 
     /// A loop up to the length of `s0` that checks its index again and sums the elements.
     fn sum_loop(first: i32, before_test: &str, condition: &str) -> String {
@@ -368,7 +369,7 @@ mod tests {
              v15: int = add v4, v14\n  jump block2(v15, v13)\nblock5:\n  jump block6\nblock6:\n  wait fair\n    \
              out site1 o ready(keep v5, keep v0) -> block7 @0:2:1\nblock7:\n  end\n"
         );
-        cleaned_by(&blocks, &|body, types, checked| clean_path(body, types, checked, &[]))
+        cleaned_by(&blocks, &|body, types, checked| clean_path(body, types, checked, MemoryMode::Automatic, &[]))
     }
 
     #[test]

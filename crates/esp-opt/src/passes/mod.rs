@@ -90,12 +90,12 @@ pub fn rc_elim(body: &mut Body, context: Context<'_>) -> bool {
 
 /// Dead store elimination: writes to slots that are never read.
 pub fn dse(body: &mut Body, context: Context<'_>) -> bool {
-    !has_path_terminators(body) && dse::remove(body, context.types)
+    !has_path_terminators(body) && dse::remove(body, context.types, context.memory)
 }
 
 /// Dead code elimination: unused results.
 pub fn dce(body: &mut Body, context: Context<'_>) -> bool {
-    dce::remove(body, context.checked)
+    dce::remove(body, context.checked, context.memory)
 }
 
 /// Bounds-check elimination: marks indices that are proved in range.
@@ -116,19 +116,25 @@ fn has_path_terminators(body: &Body) -> bool {
 }
 
 /// Cleans up a body that the product explorer emitted.
-pub(crate) fn clean(body: Body, types: &TypeTable, checked: bool) -> Body {
-    clean_with(body, types, checked, &[])
+pub(crate) fn clean(body: Body, types: &TypeTable, checked: bool, memory: MemoryMode) -> Body {
+    clean_with(body, types, checked, memory, &[])
 }
 
 /// As [`clean`]. Per parameter of the entry block, `entry_facts` always hold of it; missing facts are unknown.
-pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
+pub(crate) fn clean_with(
+    mut body: Body,
+    types: &TypeTable,
+    checked: bool,
+    memory: MemoryMode,
+    entry_facts: &[Option<Fact>],
+) -> Body {
     loop {
         // Merged blocks are analysed together.
         body = merge_and_number(body);
         let dropped = copy_prop::drop_redundant_parameters(&mut body);
         let folded = const_fold::fold(&mut body, types, checked);
         let unified = gvn::unify(&mut body);
-        let removed = dce::remove(&mut body, checked);
+        let removed = dce::remove(&mut body, checked, memory);
         if dropped || folded || unified || removed {
             continue;
         }
@@ -140,13 +146,19 @@ pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, entry
 }
 
 /// Cleans up the code of a fast path, which no other process interleaves with.
-pub(crate) fn clean_path(body: Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
-    let mut body = clean_with(body, types, checked, entry_facts);
+pub(crate) fn clean_path(
+    body: Body,
+    types: &TypeTable,
+    checked: bool,
+    memory: MemoryMode,
+    entry_facts: &[Option<Fact>],
+) -> Body {
+    let mut body = clean_with(body, types, checked, memory, entry_facts);
     // A loop parameter may turn out to be a length.
     if lengths::unify(&mut body) {
-        body = clean_with(body, types, checked, entry_facts);
+        body = clean_with(body, types, checked, memory, entry_facts);
     }
     let proved = lengths::eliminate_checks(&mut body, types, checked, entry_facts);
     let sunk = !checked && demanded_bits::sink_masks(&mut body, types);
-    if proved || sunk { clean_with(body, types, checked, entry_facts) } else { body }
+    if proved || sunk { clean_with(body, types, checked, memory, entry_facts) } else { body }
 }

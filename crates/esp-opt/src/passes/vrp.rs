@@ -9,7 +9,7 @@ use quaject_esp_ir::ir::{Body, Op, Type};
 
 /// Replaces such results by constants; whether there were any.
 pub(super) fn fold_by_ranges(body: &mut Body, context: Context<'_>) -> bool {
-    let Context { types, checked, cache, .. } = context;
+    let Context { types, memory, checked, cache } = context;
     let known = intervals(body, types, checked, &[]);
     let mut any = false;
     for instruction in body.blocks.iter_mut().flat_map(|block| &mut block.instructions) {
@@ -24,7 +24,7 @@ pub(super) fn fold_by_ranges(body: &mut Body, context: Context<'_>) -> bool {
             | Type::Union(_)
             | Type::Boxed(_) => false,
         };
-        if !is_number || matches!(instruction.op, Op::Constant(_)) || has_effect(&instruction.op, checked) {
+        if !is_number || matches!(instruction.op, Op::Constant(_)) || has_effect(&instruction.op, checked, memory) {
             continue;
         }
         if let Some(constant) = known[result.0 as usize].as_ref().and_then(Fact::as_constant) {

@@ -12,7 +12,7 @@ use crate::passes::{ValueNumber, clean_with, value_numbers};
 use crate::product::LimitExit;
 use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::ir::{
-    BinaryOp, Block, BlockId, Body, Edge, Instruction, Op, Terminator, TypeId, TypeTable, Value, ValueData,
+    BinaryOp, Block, BlockId, Body, Edge, Instruction, MemoryMode, Op, Terminator, TypeId, TypeTable, Value, ValueData,
 };
 use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 use rustc_hash::FxHashMap;
@@ -56,14 +56,15 @@ pub(super) fn specialise(
     constants: &[InitialConstants],
     types: &TypeTable,
     checked: bool,
+    memory: MemoryMode,
     facts: &[Option<Fact>],
 ) -> Option<(Body, usize)> {
     let Terminator::Jump(first) = &body.blocks[0].terminator else { return None };
     let exit = limit_exits.iter().position(|exit| exit.block == first.to)?;
-    let general = clean_with(body.clone(), types, checked, facts);
+    let general = clean_with(body.clone(), types, checked, memory, facts);
     let leaders = congruence_leaders(&general, constants)?;
     let compared = with_comparison(body, &limit_exits[exit], &leaders);
-    let cleaned = clean_with(compared.clone(), types, checked, facts);
+    let cleaned = clean_with(compared.clone(), types, checked, memory, facts);
     (code_size(&cleaned) + code_size(&general) / MIN_GAIN_DIVISOR <= code_size(&general)).then_some((compared, exit))
 }
 

@@ -36,7 +36,7 @@ use crate::product::{ExitBlock, Group, LimitExit, PathProduct, PathSchedule, tra
 use crate::refusal::Refusal;
 use equivalence::InitialConstants;
 use insert::EntryGuards;
-use quaject_esp_ir::ir::{BlockId, Body, Location, ProcessId, Program, SlotId, Terminator, TypeTable, Value};
+use quaject_esp_ir::ir::{BlockId, Body, Location, ProcessId, Program, SlotId, Terminator, Value};
 use smol_str::SmolStr;
 
 pub use back_off::BackOff;
@@ -213,7 +213,7 @@ fn form_path(
         spec.max_iterations,
         options.iteration_counts,
     );
-    let body = clean_path_body(body, &result.types, options.checked, &product.entry_facts);
+    let body = clean_path_body(body, result, options.checked, &product.entry_facts);
     observes_absence::refuse_observers(source, spec, &body)?;
     let instructions = code_size(&body);
     let guards = EntryGuards { has_choice, back_off: back_off_slot.map(|slot| (slot, initial_count)) };
@@ -236,6 +236,7 @@ fn specialise_on_equality(
         constants,
         &source.types,
         checked,
+        source.memory,
         &product.entry_facts,
     );
     if let Some((body, entry)) = specialised
@@ -348,11 +349,11 @@ fn location_of(program: &Program, spec: &PathSpec, member: usize, statement: Pat
 }
 
 /// Cleans up a path's code; its slots keep their numbers.
-fn clean_path_body(mut body: Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
+fn clean_path_body(mut body: Body, program: &Program, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
     let names: Vec<Option<SmolStr>> = body.slots.iter().map(|slot| slot.name.clone()).collect();
     // Passes drop unused slots without a name.
     body.slots.iter_mut().for_each(|slot| slot.name = Some(SmolStr::default()));
-    let mut body = passes::clean_path(body, types, checked, entry_facts);
+    let mut body = passes::clean_path(body, &program.types, checked, program.memory, entry_facts);
     for (slot, name) in body.slots.iter_mut().zip(names) {
         slot.name = name;
     }

@@ -8,7 +8,7 @@ pub(crate) use resolve::resolve;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The choice of a driver for one channel, as written.
@@ -18,6 +18,35 @@ pub struct Binding {
     pub channel: String,
     /// Its driver.
     pub choice: Choice,
+}
+
+impl Binding {
+    /// The binding with its relative paths in a folder. A shell command is not changed.
+    pub fn in_folder(self, folder: &Path) -> Binding {
+        let endpoint = |endpoint: StreamEndpoint| match endpoint {
+            StreamEndpoint::Standard | StreamEndpoint::Command(_) => endpoint,
+            StreamEndpoint::Path(path) => StreamEndpoint::Path(folder.join(path)),
+            StreamEndpoint::Serial(path, speed) => StreamEndpoint::Serial(folder.join(path), speed),
+            StreamEndpoint::Pty(path) => StreamEndpoint::Pty(folder.join(path)),
+        };
+        let interface = |own: Interface| Interface { rules: own.rules.map(|rules| folder.join(rules)), ..own };
+        let device = |device: DeviceEndpoint| match device {
+            DeviceEndpoint::Udp(_) | DeviceEndpoint::Tcp(_) | DeviceEndpoint::Can(_) => device,
+            DeviceEndpoint::Files(path) => DeviceEndpoint::Files(folder.join(path)),
+            DeviceEndpoint::Tap(own) => DeviceEndpoint::Tap(interface(own)),
+            DeviceEndpoint::Packet(own) => DeviceEndpoint::Packet(interface(own)),
+            DeviceEndpoint::Ring(ring) => DeviceEndpoint::Ring(Ring { path: folder.join(ring.path), ..ring }),
+        };
+        let choice = match self.choice {
+            Choice::Data(own) => Choice::Data(endpoint(own)),
+            Choice::Driver(Driver::Text(own)) => Choice::Driver(Driver::Text(endpoint(own))),
+            Choice::Driver(Driver::Bytes(own)) => Choice::Driver(Driver::Bytes(endpoint(own))),
+            Choice::Driver(Driver::Hex(own)) => Choice::Driver(Driver::Hex(endpoint(own))),
+            Choice::Driver(Driver::Device(own)) => Choice::Driver(Driver::Device(device(own))),
+            Choice::Driver(Driver::Timer { .. }) => self.choice,
+        };
+        Binding { choice, ..self }
+    }
 }
 
 /// The driver of a channel, as written.

@@ -44,7 +44,7 @@ impl Library {
         check_files(externs)?;
         inputs.extend(externs.iter().cloned());
         let output = directory.path("program.so");
-        directory.build(Product::Library, &inputs, GUARDED, &output)?;
+        directory.build(Product::Library, &inputs, GUARDED, &[], &output)?;
         let unloadable = |error: libloading::Error| {
             HostError::new(HostCode::ToolFailure, format!("cannot load the compiled program: {}", root_cause(&error)))
         };

@@ -22,7 +22,7 @@ use crate::error::{HostCode, HostError, reason};
 use crate::system;
 use quaject_esp_check::{Limit, Unfinished};
 use quaject_esp_gen::promela::trail::{self, Trail, VerifierFiles};
-use quaject_esp_gen::promela::{Line, Mark, Model, Property, Reduction, STUTTER};
+use quaject_esp_gen::promela::{EXCLUDE_DEADLOCKS, Line, Mark, Model, Property, Reduction, STUTTER};
 use std::ffi::OsString;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -68,8 +68,6 @@ const MAX_STATE_BYTES: u32 = 1 << 16;
 pub enum SpinProperty<'a> {
     /// Faults and deadlocks.
     Safety,
-    /// Faults. A run may end in any state.
-    Faults,
     /// Whether the model has a run that the observer of its specification does not accept. A run may end in any state.
     Refinement,
     /// Whether a property holds under weak fairness: each continuously enabled instance eventually moves.
@@ -105,7 +103,7 @@ pub enum Incomplete {
     /// The program can end by `exit`: under fairness Spin omits runs on which a `provided` clause blocks a process that
     /// it schedules after the one that moves.
     Exits,
-    /// A deadlock or fault that was found is known and spurious: Spin does not search for others of its kind.
+    /// A spurious fault is known: under fairness Spin omits some of the runs that it ends, as those that end by `exit`.
     BeyondSpurious,
     /// The verifier ended with this message.
     Broken(String),
@@ -124,8 +122,8 @@ impl Incomplete {
                     .to_string()
             }
             Incomplete::BeyondSpurious => {
-                "Spin does not search beyond a spurious deadlock or fault; the built-in engine, without `--engine \
-                 spin`, does"
+                "Spin does not search all fair runs beyond a spurious fault; the built-in engine, without `--engine spin`, \
+                 does"
                     .to_string()
             }
             Incomplete::Broken(output) => format!("the verifier failed: {output}"),
@@ -169,13 +167,8 @@ pub struct Search {
 impl Search {
     /// A search that was interrupted before it began.
     fn interrupted(compiling: Duration) -> Search {
-        Search::omitted(Incomplete::Interrupted, compiling)
-    }
-
-    /// A search that has visited no state.
-    fn omitted(reason: Incomplete, compiling: Duration) -> Search {
         Search {
-            outcome: SpinOutcome::Unfinished(reason),
+            outcome: SpinOutcome::Unfinished(Incomplete::Interrupted),
             states: 0,
             transitions: 0,
             depth: 0,
@@ -255,16 +248,16 @@ impl Spin {
             };
             return Ok(search);
         };
-        if let SpinProperty::Safety | SpinProperty::Faults = property {
+        if property == SpinProperty::Safety {
             // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the
             // memory limit: the first one is used then.
-            let longer = self.trail(&directory, model, instances, &output)?;
+            let longer = self.trail(&directory, model, instances, &output, Order::Depth)?;
             let again = self
                 .compile(&directory, model, instances, property, Order::Breadth)
                 .and_then(|()| self.pan(&directory, property));
             let shorter = match again {
                 Ok(again) if violation(&again.text).is_some() => {
-                    Some(self.trail(&directory, model, instances, &again)?)
+                    Some(self.trail(&directory, model, instances, &again, Order::Breadth)?)
                 }
                 Ok(_) => None,
                 Err(_) if self.is_interrupted() => None,
@@ -280,7 +273,7 @@ impl Spin {
             };
             return Ok(search);
         }
-        let trail = self.trail(&directory, model, instances, &output)?;
+        let trail = self.trail(&directory, model, instances, &output, Order::Depth)?;
         search.outcome = match what {
             Violation::Assertion if trail.fault.is_some() => SpinOutcome::Fault(trail),
             Violation::Assertion | Violation::Claim | Violation::Cycle => SpinOutcome::Property(trail),
@@ -297,7 +290,10 @@ impl Spin {
     fn translate(&self, directory: &BuildDirectory, property: SpinProperty<'_>) -> Result<(), HostError> {
         let mut command = Command::new("spin");
         match property {
-            SpinProperty::Safety | SpinProperty::Faults | SpinProperty::Refinement => {}
+            SpinProperty::Safety => {
+                command.arg(format!("-D{EXCLUDE_DEADLOCKS}"));
+            }
+            SpinProperty::Refinement => {}
             SpinProperty::Ltl(_) => {
                 command.arg(format!("-D{STUTTER}"));
             }
@@ -347,9 +343,7 @@ impl Spin {
         command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(directory.path(""));
         command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MAX_STATE_BYTES}"));
         match property {
-            SpinProperty::Safety | SpinProperty::Faults | SpinProperty::Refinement => {
-                command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"])
-            }
+            SpinProperty::Safety | SpinProperty::Refinement => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
             SpinProperty::Ltl(_) => command.arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
         match self.reduction_of(model, matches!(property, SpinProperty::Ltl(_))) {
@@ -386,7 +380,6 @@ impl Spin {
         command.current_dir(directory.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
         match property {
             SpinProperty::Safety => command.arg("-n"),
-            SpinProperty::Faults => command.args(["-n", "-E"]),
             // Lists unreached states; a run may end in any state.
             SpinProperty::Refinement => command.arg("-E"),
             SpinProperty::Ltl(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),
@@ -452,13 +445,25 @@ impl Spin {
         model: &Model,
         instances: u32,
         output: &PanOutput,
+        order: Order,
     ) -> Result<Trail, HostError> {
         let read = |name: &str| {
             let path = directory.path(name);
             std::fs::read_to_string(&path).map_err(|error| HostError::file("read", path.display(), &error))
         };
-        let (transitions, cases, trail) = (read("pan.t")?, read("pan.m")?, read("model.pml.trail")?);
-        let written = VerifierFiles { transitions: &transitions, cases: &cases, trail: &trail, output: &output.text };
+        let (transitions, cases, header) = (read("pan.t")?, read("pan.m")?, read("pan.h")?);
+        let mut trail = read("model.pml.trail")?;
+        if order == Order::Breadth && violation(&output.text) == Some(Violation::EndState) {
+            // The last line is the transition that the verifier tried last, which is not enabled.
+            trail.truncate(trail.trim_end().rfind('\n').map_or(0, |end| end + 1));
+        }
+        let written = VerifierFiles {
+            transitions: &transitions,
+            cases: &cases,
+            header: &header,
+            trail: &trail,
+            output: &output.text,
+        };
         Ok(trail::read(&model.lines, instances, written))
     }
 }

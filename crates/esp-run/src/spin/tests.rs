@@ -47,7 +47,7 @@ fn search(outcome: SpinOutcome) -> Search {
 }
 
 fn fault(steps: Vec<Step>) -> SpinOutcome {
-    SpinOutcome::Fault(Trail { steps, cycle: None, fault: None })
+    SpinOutcome::Fault(Trail { steps, ..Trail::default() })
 }
 
 /// The report that follows from a search for violations of safety with this outcome.

@@ -9,11 +9,12 @@ use quaject_esp_check::{
     replay_external_property, restrictions,
 };
 use quaject_esp_exec::step::Checks;
-use quaject_esp_gen::promela;
-use quaject_esp_ir::ir::{Fault, Program};
+use quaject_esp_gen::promela::trail::Trail;
+use quaject_esp_gen::promela::{self, Exclusions};
+use quaject_esp_ir::ir::{Fault, Location, Program};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
-use std::time::Duration;
+use std::time::Instant;
 
 /// The report of Spin on a model.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,8 +61,10 @@ impl Spin {
         self.verify_beyond(model, options, &[])
     }
 
-    /// As [`Spin::verify`], for violations other than these, which are known: other properties, and faults if a
-    /// deadlock is known. The verdict is unfinished if nothing else is found and a deadlock or fault is known.
+    /// As [`Spin::verify`], for violations other than these, which are known.
+    ///
+    /// A fault or deadlock that is not reproduced by the program does not end the search, either. The first one is
+    /// reported if nothing else is found.
     ///
     /// # Errors
     ///
@@ -72,9 +75,28 @@ impl Spin {
         options: &Options,
         known: &[ViolationKind],
     ) -> Result<SpinReport, VerifyError> {
-        let text = promela::generate(model, Checks::On, None).map_err(VerifyError::Inexpressible)?;
-        let searches = self.search_until_violation(&text, model, known)?;
-        Ok(self.conclude(model, &text, searches, options)?)
+        let started = Instant::now();
+        let mut exclusions = Exclusions { faults: faults_of(known), deadlocks: Vec::new() };
+        let mut unreproduced = None;
+        loop {
+            let text = promela::generate_without(model, Checks::On, &exclusions).map_err(VerifyError::Inexpressible)?;
+            let spin = Spin { time: self.time.saturating_sub(started.elapsed()), ..self.clone() };
+            let searches = spin.search_until_violation(&text, model, known, &exclusions.faults)?;
+            let outcome = searches.search.outcome.clone();
+            let mut report = self.conclude(model, &text, searches, options)?;
+            report.forget_known(&exclusions.faults);
+            let (is_violation, is_known) = match &report.report.verdict {
+                Verdict::Violated(found) => (true, known.contains(&found.violation)),
+                Verdict::Holds | Verdict::Unfinished(_) => (false, false),
+            };
+            let goes_on = (report.unreproduced.is_some() || is_known) && exclude(&mut exclusions, &outcome);
+            if !goes_on {
+                return Ok(if is_violation { report } else { unreproduced.unwrap_or(report) });
+            }
+            if report.unreproduced.is_some() {
+                unreproduced.get_or_insert(report);
+            }
+        }
     }
 
     /// The report that follows from the searches of a model's text.
@@ -131,12 +153,13 @@ impl Spin {
         text: &promela::Model,
         model: &ModelProgram,
         known: &[ViolationKind],
+        excluded: &[(Fault, Location)],
     ) -> Result<Searches, HostError> {
         let instances = model.program.instance_count();
-        let search = self.search_safety(text, instances, known)?;
+        let search = self.search(text, instances, SpinProperty::Safety)?;
         let sources = text.properties.iter().map(|property| property.source.clone());
         let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
-        if !matches!(search.outcome, SpinOutcome::NoViolation | SpinOutcome::Unfinished(Incomplete::BeyondSpurious)) {
+        if search.outcome != SpinOutcome::NoViolation {
             return Ok(Searches { search, property: None, properties });
         }
         let mut spin = self.clone();
@@ -153,7 +176,10 @@ impl Spin {
                 *answer = Answer::Violated;
                 continue;
             }
-            let search = spin.search(text, instances, SpinProperty::Ltl(property))?;
+            let mut search = spin.search(text, instances, SpinProperty::Ltl(property))?;
+            if search.outcome == SpinOutcome::Unfinished(Incomplete::Exits) && !excluded.is_empty() {
+                search.outcome = SpinOutcome::Unfinished(Incomplete::BeyondSpurious);
+            }
             spin.time = spin.time.saturating_sub(search.searching);
             *answer = match search.outcome {
                 SpinOutcome::NoViolation => Answer::Holds,
@@ -165,31 +191,6 @@ impl Spin {
             }
         }
         Ok(Searches { search, property: None, properties })
-    }
-}
-
-impl Spin {
-    /// Searches for deadlocks and faults, as far as none of them is known.
-    fn search_safety(
-        &self,
-        text: &promela::Model,
-        instances: u32,
-        known: &[ViolationKind],
-    ) -> Result<Search, HostError> {
-        let is_deadlock =
-            |known: &&ViolationKind| matches!(known, ViolationKind::Fault(report) if report.fault == Fault::Deadlock);
-        let mut of_safety = known.iter().filter(|known| !matches!(known, ViolationKind::Property { .. })).peekable();
-        if of_safety.peek().is_none() {
-            return self.search(text, instances, SpinProperty::Safety);
-        }
-        if !of_safety.all(|known| is_deadlock(&known)) {
-            return Ok(Search::omitted(Incomplete::BeyondSpurious, Duration::ZERO));
-        }
-        let mut search = self.search(text, instances, SpinProperty::Faults)?;
-        if search.outcome == SpinOutcome::NoViolation {
-            search.outcome = SpinOutcome::Unfinished(Incomplete::BeyondSpurious);
-        }
-        Ok(search)
     }
 }
 
@@ -228,6 +229,41 @@ fn judge(
     })
 }
 
+/// The faults among violations, with their locations, but deadlocks.
+fn faults_of(violations: &[ViolationKind]) -> Vec<(Fault, Location)> {
+    let fault = |violation: &ViolationKind| match violation {
+        ViolationKind::Fault(report) if report.fault != Fault::Deadlock => Some((report.fault, report.location)),
+        ViolationKind::Fault(_)
+        | ViolationKind::NonTermination { .. }
+        | ViolationKind::Property { .. }
+        | ViolationKind::Starvation { .. }
+        | ViolationKind::Leak { .. } => None,
+    };
+    violations.iter().filter_map(fault).collect()
+}
+
+/// Excludes the fault or deadlock that a search ended in from the next one. Returns false if the search ended
+/// otherwise, or did not exclude it.
+fn exclude(exclusions: &mut Exclusions, outcome: &SpinOutcome) -> bool {
+    match outcome {
+        SpinOutcome::Fault(Trail { fault: Some(fault), .. }) if !exclusions.faults.contains(fault) => {
+            exclusions.faults.push(*fault);
+            // The control states of the next model are others.
+            exclusions.deadlocks.clear();
+            true
+        }
+        SpinOutcome::Deadlock(trail) if !exclusions.deadlocks.contains(&trail.end) => {
+            exclusions.deadlocks.push(trail.end.clone());
+            true
+        }
+        SpinOutcome::Fault(_)
+        | SpinOutcome::Deadlock(_)
+        | SpinOutcome::NoViolation
+        | SpinOutcome::Unfinished(_)
+        | SpinOutcome::Property(_) => false,
+    }
+}
+
 /// Where Spin's model can do more than the program, and what: `main.esp:3:13: pri alt takes any branch`.
 pub(super) fn approximations(program: &Program, text: &promela::Model) -> Vec<String> {
     let line = |approximation: &promela::Approximation| {
@@ -242,6 +278,21 @@ pub(super) fn approximation_text(approximation: &str) -> String {
 }
 
 impl SpinReport {
+    /// Leaves the verdict open if it is a fault that the search should have excluded: the model has it at another
+    /// location than the program.
+    fn forget_known(&mut self, excluded: &[(Fault, Location)]) {
+        let is_known = match &self.report.verdict {
+            Verdict::Violated(found) => {
+                faults_of(std::slice::from_ref(&found.violation)).iter().any(|fault| excluded.contains(fault))
+            }
+            Verdict::Holds | Verdict::Unfinished(_) => false,
+        };
+        if is_known {
+            self.report.verdict = Verdict::Unfinished(Incomplete::BeyondSpurious.unfinished());
+            self.incomplete = Some(Incomplete::BeyondSpurious);
+        }
+    }
+
     /// The verdict and what it covers, ending with a line end.
     pub fn text(&self, model: &ModelProgram) -> String {
         match &self.unreproduced {

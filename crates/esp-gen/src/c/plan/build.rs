@@ -3,6 +3,7 @@
 use super::super::Options;
 use super::super::names::{Names, OWN_NAMES, include_guard, member};
 use super::super::storage::{Promotion, assign_local_storage};
+use super::enumerations::plan_enumerations;
 use super::paths::{path_constraints, path_functions};
 use super::type_names::type_names;
 use super::waits::Numbering;
@@ -55,6 +56,7 @@ impl<'a> Plan<'a> {
         let functions = functions.collect();
         let interfaces =
             program.interfaces.iter().map(|interface| names.claim(&format!("{own}{}", interface.name))).collect();
+        let enumerations = plan_enumerations(program, &own, names);
         let pool_recheck = PoolRecheck::new(program);
         let mut numbering =
             Numbering { program, layouts: &layouts, pool_recheck: &pool_recheck, next_pc: 1, next_instance: 0 };
@@ -72,6 +74,7 @@ impl<'a> Plan<'a> {
             pools,
             constants,
             interfaces,
+            enumerations,
             instances,
             prefix,
             own,

@@ -10,7 +10,6 @@ use crate::promela::value_usage::{Placement, Set, Unit};
 use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The target of a `return` in the code.
@@ -198,11 +197,8 @@ impl<'a> MacroStep<'_, 'a> {
                 let condition = self.scope.value(*condition);
                 for (edge, holds, other) in [(otherwise, condition.clone(), then), (then, condition.not(), otherwise)] {
                     if let Some((fault, at)) = self.only_faults(edge) {
-                        lines.push(
-                            Mark::Fault(fault),
-                            at,
-                            format!("assert({}); /* {} */", holds.text, fault_name(fault)),
-                        );
+                        let (mark, text) = self.process.plan.assertion(fault, at, &holds.text);
+                        lines.push(mark, at, text);
                         return self.follow(other, location, lines);
                     }
                 }
@@ -262,7 +258,8 @@ impl<'a> MacroStep<'_, 'a> {
                 lines.push(Mark::Local, location, "goto end_ended;");
             }
             Terminator::Fault(fault) => {
-                lines.push(Mark::Fault(*fault), location, format!("assert(false); /* {} */", fault_name(*fault)));
+                let (mark, text) = self.process.plan.assertion(*fault, location, "false");
+                lines.push(mark, location, text);
             }
         }
     }

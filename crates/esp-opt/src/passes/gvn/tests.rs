@@ -1,14 +1,14 @@
 //! Value numbering of bodies, checked on their text after clean-up: congruent values are unified, others are not.
 
 use super::super::clean;
-use quaject_esp_ir::ir::{Body, TypeTable};
+use quaject_esp_ir::ir::{Body, MemoryMode, TypeTable};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 
 /// The text, from `block1` on, of a process after clean-up: it receives `v0` and executes these blocks.
 pub(in crate::passes) fn cleaned(blocks: &str) -> String {
-    cleaned_by(blocks, &clean)
+    cleaned_by(blocks, &|body, types, checked| clean(body, types, checked, MemoryMode::Automatic))
 }
 
 /// As [`cleaned`], with another clean-up.
