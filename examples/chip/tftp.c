@@ -12,10 +12,12 @@
 
 enum { MARK = 0xa5, HEAD = 7, SUM = 2, REQUEST = 0, TRANSFER = 1, DROPPED = 2, FILE_SIZE = 65536 };
 
-/* The time to erase flash memory of this size. */
-#ifndef ERASE_NS
-#define ERASE_NS 50000000
+/* The time to erase flash memory of this size. A test makes it last until so many datagrams have been dropped. */
+#ifndef ERASE_DROPS
+#define ERASE_DROPS 0
 #endif
+static const int64_t erase_ns = 50000000;
+static const uint32_t erase_drops = ERASE_DROPS;
 
 static esp_t program;
 
@@ -57,6 +59,8 @@ static struct {
 
 /* Written by the handler, cleared by the main loop. */
 static volatile bool asked_for_drops;
+
+static uint32_t drops(void) { return esp_dropped_requestC() + esp_dropped_rxC(); }
 
 /* Posts the datagram of a complete frame to the program's ring, or drops and counts it if the ring is full. */
 static void post_frame(void)
@@ -146,7 +150,7 @@ void fileC_put(const fileC_message *message)
     case fileCallT_create:
         sizes[draft] = 0;
         /* Interrupts remain enabled during the wait. */
-        for (const int64_t erased = board_now() + ERASE_NS; board_now() < erased;) {}
+        for (const int64_t erased = board_now() + erase_ns; board_now() < erased || drops() < erase_drops;) {}
         break;
     case fileCallT_size:
         reply.v1.tag = fileReplyT_size;
@@ -196,8 +200,8 @@ int main(void)
             for (;;) board_sleep();
         }
         if (asked_for_drops) {
-            const uint32_t drops = esp_dropped_requestC() + esp_dropped_rxC();
-            const uint8_t content[] = {(uint8_t)(drops >> 24), (uint8_t)(drops >> 16), (uint8_t)(drops >> 8), (uint8_t)drops};
+            const uint32_t count = drops();
+            const uint8_t content[] = {(uint8_t)(count >> 24), (uint8_t)(count >> 16), (uint8_t)(count >> 8), (uint8_t)count};
             const peerT no_peer = {0, 0};
             asked_for_drops = false;
             put_frame(DROPPED, &no_peer, content, sizeof content);

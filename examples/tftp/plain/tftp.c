@@ -396,8 +396,8 @@ static void on_packet(struct transfer *t)
         if (op == ERROR || op == OACK || op == DATA || op == ACK) t->peer = from;
     }
     if (t->state == IDLE) {
-        /* A repeated last block means that the last acknowledgement was lost. */
-        if (op == DATA) transmit(t);
+        /* A repeated last block means that the last acknowledgement or error was lost. No other block is answered. */
+        if (op == DATA && (get16(t->packet) == ERROR || get16(p + 2) == t->block)) transmit(t);
         return;
     }
     on_answer(t, p, (size_t)length);
