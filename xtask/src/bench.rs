@@ -6,8 +6,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use quaject_bench_peers::{self as peers, Package};
+
 use crate::run::{Failure, cargo, root, succeed};
-use crate::tools::{Package, Tool, provide_as_user};
+use crate::tools::provide_of_bench;
 
 /// The names of the benchmarks, sorted.
 fn names() -> Result<Vec<String>, Failure> {
@@ -34,85 +36,22 @@ pub(crate) fn list() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What becomes of a benchmark on a machine that lacks a package.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Without {
-    /// It does not build, or its question cannot be asked.
-    Refused,
-    /// It runs with the other peers.
-    LeftOut,
+/// The packages of the peers of a benchmark, each once.
+fn packages_of_peers(name: &str) -> Vec<&'static Package> {
+    let mut packages: Vec<&Package> = Vec::new();
+    for package in peers::of_bench(name).iter().flat_map(|peer| peer.packages) {
+        if packages.iter().all(|own| own.name != package.name) {
+            packages.push(package);
+        }
+    }
+    packages
 }
 
-/// A package that benchmarks need in addition to what tests need.
-struct Need {
-    benches: &'static [&'static str],
-    without: Without,
-    tool: Tool,
-}
-
-const fn need(
-    benches: &'static [&'static str],
-    without: Without,
-    package: &'static str,
-    probe: &'static str,
-    needed_by: &'static str,
-) -> Need {
-    Need { benches, without, tool: Tool { package: Package::Named(package), probe, needed_by } }
-}
-
-const NEEDS: &[Need] = &[
-    need(
-        &["ac", "codegen", "filter", "filters-process", "pipe", "queue"],
-        Without::Refused,
-        "g++",
-        "gcc --version && g++ --version",
-        "contenders in C and C++",
-    ),
-    need(&["ac", "filter", "filters-process"], Without::Refused, "clang", "clang --version", "contenders in C"),
-    need(&["filter", "queue"], Without::Refused, "pkg-config", "pkg-config --version", "the flags of DPDK"),
-    need(&["filter", "queue"], Without::Refused, "libdpdk-dev", "pkg-config --exists libdpdk", "DPDK's libraries"),
-    need(&["filter"], Without::Refused, "libpcap-dev", "test -e /usr/include/pcap/pcap.h", "filters of libpcap"),
-    need(&["filter"], Without::Refused, "libbpf-dev", "test -e /usr/include/bpf/libbpf.h", "XDP in the kernel"),
-    need(&["queue"], Without::Refused, "libck-dev", "test -e /usr/include/ck_ring.h", "Concurrency Kit's ck_ring"),
-    need(
-        &["queue"],
-        Without::Refused,
-        "libboost-dev",
-        "test -e /usr/include/boost/lockfree/queue.hpp",
-        "the queues of Boost",
-    ),
-    need(
-        &["ac"],
-        Without::Refused,
-        "libboost-context-dev",
-        "test -e /usr/include/boost/context/fiber.hpp",
-        "the coroutines of Boost",
-    ),
-    need(
-        &["ac"],
-        Without::Refused,
-        "libboost-fiber-dev",
-        "test -e /usr/include/boost/fiber/all.hpp",
-        "the fibers of Boost",
-    ),
-    need(&["codegen"], Without::Refused, "libasmjit-dev", "test -e /usr/include/asmjit/asmjit.h", "AsmJit"),
-    need(&["codegen"], Without::Refused, "libtcc-dev", "test -e /usr/include/libtcc.h", "libtcc"),
-    need(&["tftp"], Without::Refused, "tftpd-hpa", "test -x /usr/sbin/in.tftpd", "the server tftpd-hpa"),
-    need(&["tftp"], Without::Refused, "curl", "curl --version", "the client of the servers"),
-    need(&["verify"], Without::Refused, "spin", "spin -V", "Spin"),
-    need(&["ac", "filters-process"], Without::LeftOut, "golang-go", "go version", "goroutines and channels of Go"),
-    need(&["pipe"], Without::LeftOut, "libisal-dev", "test -e /usr/include/isa-l.h", "the CRC of ISA-L"),
-];
-
-/// Installs the packages of a benchmark, or names them; those of peers that can be left out are no failure.
+/// Installs the packages of a benchmark, or names them. Those of peers are no failure: it runs with the other peers.
 fn provide(name: &str) -> Result<(), Failure> {
-    let tools = |without| {
-        let own = move |need: &&Need| need.without == without && need.benches.contains(&name);
-        NEEDS.iter().filter(own).map(|need| &need.tool)
-    };
-    provide_as_user(tools(Without::Refused), &format!("bench {name} needs"))?;
-    if let Err(Failure(message)) = provide_as_user(tools(Without::LeftOut), &format!("some peers of bench {name} need"))
-    {
+    provide_of_bench(peers::required(name), &format!("bench {name} needs"))?;
+    let of_peers = provide_of_bench(&packages_of_peers(name), &format!("some peers of bench {name} need"));
+    if let Err(Failure(message)) = of_peers {
         eprintln!("{message}\nbench {name} runs without these peers");
     }
     Ok(())
@@ -191,11 +130,66 @@ mod tests {
     }
 
     #[test]
-    fn every_need_is_one_of_a_benchmark() {
+    fn what_a_benchmark_needs_is_one_of_a_benchmark() {
         let names = names().unwrap_or_else(|Failure(message)| panic!("{message}"));
-        for need in NEEDS {
-            let unknown: Vec<_> = need.benches.iter().filter(|bench| !names.iter().any(|own| own == *bench)).collect();
-            assert!(!need.benches.is_empty() && unknown.is_empty(), "{unknown:?}");
+        let of_peers = peers::PEERS.iter().map(|(bench, _)| bench);
+        let unknown: Vec<_> = of_peers
+            .chain(peers::REQUIRED.iter().map(|(bench, _)| bench))
+            .filter(|bench| !names.iter().any(|own| own == *bench))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
+    /// A peer that xtask says is left out is one that the benchmark itself asks for before it compiles or runs it.
+    #[test]
+    fn every_peer_is_detected_by_its_benchmark() {
+        for (bench, own) in peers::PEERS {
+            let folder = root().join("bench").join(bench);
+            let files =
+                ["build.rs", "src/main.rs"].map(|file| fs::read_to_string(folder.join(file)).unwrap_or_default());
+            for peer in *own {
+                let symbol = peer.key.to_uppercase();
+                let is_asked = |text: &String| {
+                    text.contains(&format!("{symbol}.is_installed()"))
+                        || text.contains("peer.is_installed()") && text.contains(&format!("(&{symbol},"))
+                };
+                assert!(files.iter().any(is_asked), "bench/{bench} does not ask for {}", peer.name);
+                let lists = ["configure(&[", "left_out(&["];
+                let listed = |text: &String| {
+                    let mut calls = lists.iter().flat_map(|call| text.split(call).skip(1));
+                    calls.any(|rest| rest.split(']').next().is_some_and(|list| list.contains(&format!("&{symbol}"))))
+                };
+                assert!(files.iter().any(listed), "bench/{bench} does not print that {} is left out", peer.name);
+            }
         }
+    }
+
+    #[test]
+    fn a_package_is_recognised_where_dpkg_has_it_installed() {
+        let packages: Vec<_> = peers::PEERS.iter().flat_map(|(bench, _)| packages_of_peers(bench)).collect();
+        let mut query = std::process::Command::new("dpkg-query");
+        query.args(["--show", "--showformat=${binary:Package} ${db:Status-Status}\n"]);
+        // It fails where it does not know one of them, and lists the others.
+        let Ok(output) = query.args(packages.iter().map(|package| package.name)).output() else { return };
+        let text = String::from_utf8_lossy(&output.stdout);
+        for (name, _) in text.lines().filter_map(|line| line.split_once(' ')).filter(|(_, state)| *state == "installed")
+        {
+            let name = name.split(':').next();
+            let package = packages.iter().find(|package| Some(package.name) == name).expect("it was asked for");
+            assert_eq!(package.missing(), None, "{}", package.name);
+        }
+    }
+
+    #[test]
+    fn a_peer_without_one_of_its_packages_is_left_out_by_name() {
+        use peers::{Peer, Sign};
+        static SHELL: Package = Package { name: "dash", holds: "a shell", signs: &[Sign::Program("sh")] };
+        static ABSENT: Package =
+            Package { name: "made-up-dev", holds: "nothing", signs: &[Sign::Program("sh"), Sign::Header("made_up.h")] };
+        static PRESENT_PEER: Peer = Peer { name: "the shell", key: "shell", packages: &[&SHELL] };
+        static ABSENT_PEER: Peer = Peer { name: "made up", key: "made_up", packages: &[&SHELL, &ABSENT] };
+        assert!(PRESENT_PEER.is_installed() && !ABSENT_PEER.is_installed());
+        let lines = peers::left_out(&[&PRESENT_PEER, &ABSENT_PEER]);
+        assert_eq!(lines, "left out: made up (apt-get install made-up-dev)\n");
     }
 }

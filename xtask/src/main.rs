@@ -7,6 +7,7 @@ mod codegen;
 mod compare_c;
 mod corpus;
 mod install;
+mod kernel;
 mod malformed;
 mod pipes;
 mod portable;
@@ -44,6 +45,8 @@ cargo xtask compare-c OLD_QJ [NEW_QJ]
                                    compare the C that two builds of qj generate for every program of the repository in
                                    every mode, names and comments excepted; NEW_QJ defaults to a build of this tree
 cargo xtask codegen                write the emitters that machines/*.spec generate
+cargo xtask kernel                 build the kernel's image for `qj kernel run`, and say where it is
+cargo xtask kernel --check         check the format and the lints of the kernel, and run the tests of its readers of files
 cargo xtask install --prefix DIR [--libdir DIR] [--destdir DIR]
                                    build a release and install qj, man pages, completions, headers, C libraries, examples;
                                    --libdir is below the prefix unless absolute; --destdir, or DESTDIR, goes in front
@@ -67,6 +70,7 @@ enum Task {
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
     Install(install::Layout),
+    Kernel(kernel::Work),
 }
 
 fn main() -> ExitCode {
@@ -94,6 +98,7 @@ fn main() -> ExitCode {
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
         Task::Install(layout) => install::run(&layout),
+        Task::Kernel(work) => kernel::run(work),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -152,6 +157,11 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
         "bench" => match parser.next()? {
             None => Ok(Task::ListBenches),
             Some(Value(name)) => Ok(Task::Bench { name: name.string()?, arguments: parser.raw_args()?.collect() }),
+            Some(other) => Err(other.unexpected()),
+        },
+        "kernel" => match parser.next()? {
+            None => Ok(Task::Kernel(kernel::Work::Build)),
+            Some(Long("check")) => no_more(&mut parser, Task::Kernel(kernel::Work::Check)),
             Some(other) => Err(other.unexpected()),
         },
         "install" => install_layout(&mut parser).map(Task::Install),

@@ -17,6 +17,7 @@ const PACKAGES: &[&str] = &[
     "quaject-pages",
     "quaject-pipe",
     "quaject-queue",
+    "quaject-synth",
     "quaject-vcode",
 ];
 

@@ -10,7 +10,7 @@ mod programs;
 use std::time::{Duration, Instant};
 
 use crate::run::{Failure, cargo, succeed};
-use crate::{portable, tools};
+use crate::{kernel, portable, tools};
 
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,7 @@ fn all(suite: Suite, steps: &mut Steps) -> Result<(), Failure> {
         Suite::Full => "full",
     };
     steps.run("tools of the machine", tools::provide)?;
+    steps.run("format and lints of the kernel, tests of its readers of files", kernel::check)?;
     let programs = steps.run("build the tests", programs::build)?;
     steps.run("tests", || programs::run(programs, effort))?;
     if suite == Suite::Full {

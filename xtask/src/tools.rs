@@ -3,16 +3,18 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use quaject_bench_peers as bench;
+
 use crate::run::{Failure, output_of, succeed};
 use crate::test::machines::MACHINES;
 
-/// One Debian package that tests or benchmarks need.
+/// One Debian package that tests need.
 pub(crate) struct Tool {
     pub(crate) package: Package,
     /// A shell command that succeeds exactly when the tool is there and works. Never writes to `/dev/null` as a
     /// compiler's output: tcc, run by root, replaces the device by a file.
     pub(crate) probe: &'static str,
-    /// Which tests or peers need it.
+    /// Which tests need it.
     pub(crate) needed_by: &'static str,
 }
 
@@ -37,6 +39,45 @@ pub(crate) enum Package {
     Named(&'static str),
     /// The sanitizer libraries carry clang's version in their name.
     ClangRuntime,
+}
+
+/// A package that can be installed where it is missing.
+trait Provided {
+    fn name(&self) -> String;
+    fn needed_by(&self) -> &str;
+    fn is_there(&self) -> bool;
+    /// What is wrong where it is installed, and is not there.
+    fn fault(&self) -> String;
+}
+
+impl Provided for Tool {
+    fn name(&self) -> String {
+        self.package.name()
+    }
+    fn needed_by(&self) -> &str {
+        self.needed_by
+    }
+    fn is_there(&self) -> bool {
+        works(self.probe)
+    }
+    fn fault(&self) -> String {
+        format!("`{}` fails", self.probe)
+    }
+}
+
+impl Provided for bench::Package {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+    fn needed_by(&self) -> &str {
+        self.holds
+    }
+    fn is_there(&self) -> bool {
+        self.is_installed()
+    }
+    fn fault(&self) -> String {
+        format!("{} is missing", self.missing().unwrap_or_default())
+    }
 }
 
 const TOOLS: &[Tool] = &[
@@ -128,6 +169,11 @@ const TOOLS: &[Tool] = &[
         needed_by: "a simulated AVR with external memory",
     },
     Tool {
+        package: Package::Named("arduino-core-avr"),
+        probe: "test -f /usr/share/arduino/hardware/arduino/avr/cores/arduino/Arduino.h",
+        needed_by: "libraries for Arduino are built and run",
+    },
+    Tool {
         package: Package::Named("mosquitto-clients"),
         // They say how they are used, and end with status 1.
         probe: "mosquitto_pub --help | grep -q mosquitto && mosquitto_sub --help | grep -q mosquitto",
@@ -175,6 +221,7 @@ const TOOLS: &[Tool] = &[
         probe: "riscv64-linux-gnu-g++-12 --version",
         needed_by: "C++ exceptions through tasks and generated code on RISC-V",
     },
+    Tool { package: Package::Named("neovim"), probe: "nvim --version", needed_by: "an editor that speaks with qj lsp" },
     Tool { package: Package::Named("bsdutils"), probe: "script --version", needed_by: "qj replay in a terminal" },
     Tool {
         package: Package::Named("binutils"),
@@ -185,6 +232,11 @@ const TOOLS: &[Tool] = &[
         package: Package::Named("clang"),
         probe: "echo 'int main(void) { return 0; }' | (out=$(mktemp) && clang -x c -o \"$out\" - && rm \"$out\")",
         needed_by: "generated C compiles without warnings on both compilers",
+    },
+    Tool {
+        package: Package::Named("cppcheck"),
+        probe: "cppcheck --version",
+        needed_by: "the violations of MISRA C:2012 in generated C",
     },
     Tool {
         package: Package::ClangRuntime,
@@ -206,6 +258,11 @@ const TOOLS: &[Tool] = &[
         package: Package::Named("make"),
         probe: "make --version",
         needed_by: "the example that builds generated C into a make project",
+    },
+    Tool {
+        package: Package::Named("ninja-build"),
+        probe: "ninja --version",
+        needed_by: "qj build is a step of builds by Ninja",
     },
     Tool {
         package: Package::Named("cmake"),
@@ -283,6 +340,21 @@ const TOOLS: &[Tool] = &[
         needed_by: "vcode's functions run under qemu-user",
     },
     Tool {
+        package: Package::Named("qemu-system-x86"),
+        probe: "qemu-system-x86_64 --version",
+        needed_by: "the kernel runs programs",
+    },
+    Tool {
+        package: Package::Named("seabios"),
+        probe: "test -e /usr/share/seabios/bios-256k.bin",
+        needed_by: "the kernel's machine starts",
+    },
+    Tool {
+        package: Package::Named("musl-tools"),
+        probe: "musl-gcc --version",
+        needed_by: "programs that the kernel runs, with a second C library",
+    },
+    Tool {
         package: Package::Named("qemu-user"),
         probe: "qemu-riscv64 --version",
         needed_by: "vcode's functions run on machines that are not this one",
@@ -297,25 +369,25 @@ pub(crate) fn provide() -> Result<(), Failure> {
     provide_packages(TOOLS.iter(), "the tests need", Installation::of_user()?)
 }
 
-/// Installs the missing ones of these packages, as the current user.
-pub(crate) fn provide_as_user(tools: impl Iterator<Item = &'static Tool>, purpose: &str) -> Result<(), Failure> {
-    provide_packages(tools, purpose, Installation::of_user()?)
+/// Installs the missing ones of these packages of benchmarks, as the current user.
+pub(crate) fn provide_of_bench(packages: &[&bench::Package], purpose: &str) -> Result<(), Failure> {
+    provide_packages(packages.iter().copied(), purpose, Installation::of_user()?)
 }
 
 /// Installs the missing ones of these packages. If that is not possible, the failure names them, what each is for, and
 /// the command that installs them. The purpose ends in a verb: `the tests need`.
-fn provide_packages<'t>(
-    tools: impl Iterator<Item = &'t Tool>,
+fn provide_packages<'t, T: Provided + 't>(
+    tools: impl Iterator<Item = &'t T>,
     purpose: &str,
     installation: Installation,
 ) -> Result<(), Failure> {
-    let missing: Vec<&Tool> = tools.filter(|tool| !works(tool.probe)).collect();
+    let missing: Vec<&T> = tools.filter(|tool| !tool.is_there()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let for_user = |cause: &str| {
-        let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
-        let each = missing.iter().map(|tool| format!("missing: {} ({})\n", tool.package.name(), tool.needed_by));
+        let names: Vec<String> = missing.iter().map(|tool| tool.name()).collect();
+        let each = missing.iter().map(|tool| format!("missing: {} ({})\n", tool.name(), tool.needed_by()));
         Failure(format!(
             "{purpose} packages this machine lacks{cause}\n{}install them and try again:\n\
              sudo apt-get update && sudo apt-get install --no-install-recommends {}",
@@ -332,15 +404,15 @@ fn provide_packages<'t>(
     let install = || {
         succeed(apt(&["update", "-qq"]).stdout(Stdio::null()))?;
         // Names are asked for after the update: the runtime's depends on the version of clang on offer.
-        let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
+        let names: Vec<String> = missing.iter().map(|tool| tool.name()).collect();
         eprintln!("installing {}", names.join(" "));
         let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
         succeed(install.args(&names).stdout(Stdio::null()))
     };
     install().map_err(|Failure(cause)| for_user(&format!("; {cause}")))?;
-    match missing.iter().find(|tool| !works(tool.probe)) {
+    match missing.iter().find(|tool| !tool.is_there()) {
         None => Ok(()),
-        Some(tool) => Err(Failure(format!("{} is installed, yet `{}` fails", tool.package.name(), tool.probe))),
+        Some(tool) => Err(Failure(format!("{} is installed, yet {}", tool.name(), tool.fault()))),
     }
 }
 

@@ -4,6 +4,7 @@
 mod arguments;
 mod commands;
 mod coverage;
+mod project;
 mod terminal;
 
 use arguments::{Arguments, ColorChoice, Command, MessageForm};
@@ -32,11 +33,15 @@ fn main() -> ExitCode {
         Command::Init(arguments) => commands::init::init(arguments),
         Command::Verify(arguments) => commands::verify::verify(&terminal, arguments),
         Command::Replay(arguments) => commands::replay::replay(&terminal, arguments),
+        Command::Dap(arguments) => commands::dap::dap(&arguments),
         Command::Profile(arguments) => commands::profile::profile(&terminal, arguments),
         Command::Fastpath(arguments) => commands::profile::fastpath(&terminal, arguments),
         Command::Asm(arguments) => commands::asm::asm(&terminal, arguments),
         Command::Pipe(arguments) => commands::pipe::pipe(&terminal, arguments),
         Command::Filter(arguments) => commands::filter::filter(&terminal, arguments),
+        Command::Tickc(arguments) => commands::tickc::tickc(&terminal, &arguments),
+        Command::Kernel(arguments) => commands::kernel::kernel(&terminal, &arguments),
+        Command::Lsp(arguments) => commands::lsp::lsp(arguments),
         Command::Completions(arguments) => commands::documents::completions(arguments),
         Command::Man(_) => commands::documents::man(),
     };

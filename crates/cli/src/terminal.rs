@@ -3,7 +3,7 @@
 use crate::arguments::{ColorChoice, MessageForm};
 use quaject_diagnostic::span::SourceMap;
 use quaject_diagnostic::{self as render, Code, Color, Diagnostic, Message, SarifLog, Severity};
-use quaject_esp_run::files::write_file;
+use quaject_esp_run::files::{update_file, write_file};
 use quaject_esp_run::{ErrorKind, HostError, die_of};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -255,6 +255,14 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
 pub(crate) fn write_output(output: Option<&Path>, text: &str) -> Result<(), CliError> {
     match output.filter(|path| *path != Path::new("-")) {
         Some(path) => write_file(path, text.as_bytes()).map_err(CliError::from),
+        None => print(text.as_bytes()),
+    }
+}
+
+/// Writes a text to a file as [`write_output`] does, but does not touch a file that has this content already.
+pub(crate) fn update_output(output: Option<&Path>, text: &str) -> Result<(), CliError> {
+    match output.filter(|path| *path != Path::new("-")) {
+        Some(path) => update_file(path, text.as_bytes()).map_err(CliError::from),
         None => print(text.as_bytes()),
     }
 }

@@ -212,6 +212,49 @@ fn fmt_rewrites_in_place_or_through_a_pipe_and_only_complete_files() {
 }
 
 #[test]
+fn a_chart_of_a_run_shows_its_messages_and_its_fault() {
+    let program = "channel c(u8); channel totalC(u8) external in;
+process p { out(c, 3); out(c, 4); }
+process q { in(c, $x); out(totalC, x); in(c, $y); assert(y < 4); }
+";
+    let folder = Folder::with(&[("a.esp", program)]);
+    folder.qj("run a.esp --chart a.svg").assert().code(3).stdout_eq("3\n");
+    let picture = std::fs::read_to_string(folder.path("a.svg")).expect("the picture is there");
+    for part in ["fill=\"#ffffff\"", ">c(3)<", ">totalC(3)<", ">c(4)<", ">environment<", "fault `assert` in `q`"] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    assert!(picture.find("c(3)") < picture.find("totalC(3)") && picture.find("totalC(3)") < picture.find("c(4)"));
+    folder.qj("run a.esp --chart a.svg --engine c").assert().code(2).stderr_eq(str![[r#"
+error[H0103]: `--chart` needs the interpreter
+help: leave out `--engine c`: all engines have the same semantics
+
+"#]]);
+    folder.qj("run a.esp --chart a.esp").assert().code(2);
+}
+
+#[test]
+fn pictures_of_large_programs_are_as_wide_as_a_page() {
+    let stages = 12;
+    let channels: String = (0..=stages).map(|at| format!("channel channel_number_{at}(u8);\n")).collect();
+    let stage = |at| {
+        format!(
+            "process stage_{at} {{ while {{ in(channel_number_{at}, $x); out(channel_number_{}, x); }} }}\n",
+            at + 1
+        )
+    };
+    let stages: String = (0..stages).map(stage).collect();
+    let ends = "process first { out(channel_number_0, 1); }\nprocess last { in(channel_number_12, _); }\n";
+    let folder = Folder::with(&[("a.esp", &format!("{channels}{stages}{ends}"))]);
+    folder.qj("graph a.esp -o a.svg").assert().success();
+    let picture = std::fs::read_to_string(folder.path("a.svg")).expect("the picture is there");
+    let width = picture.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()?.parse::<u32>().ok());
+    assert!(width.is_some_and(|width| width <= 1122), "{width:?}");
+    // Each process once; a channel between two bands twice.
+    assert_eq!(picture.matches("<title>process ").count(), 14);
+    assert!(picture.contains(", drawn below<") || picture.contains(", drawn above<"), "{picture}");
+}
+
+#[test]
 fn graph_draws_every_process_and_channel() {
     let folder = Folder::with(&[("a.esp", RIGHT)]);
     folder.qj("graph a.esp -o a.svg").assert().success().stdout_eq("");

@@ -2,6 +2,7 @@
 
 mod support;
 
+use quaject_test_support::processor::await_idle;
 use quaject_test_support::{HANG_TIMEOUT, tool};
 use snapbox::cmd::cargo_bin;
 use snapbox::str;
@@ -357,20 +358,10 @@ fn an_idle_program_uses_no_processor_time() {
         let mut answer = [0; 2];
         output.read_exact(&mut answer).expect("qj answers");
         assert_eq!(&answer, b"3\n");
-        std::thread::sleep(Duration::from_millis(100));
-        let before = processor_ticks(&child);
-        std::thread::sleep(Duration::from_millis(700));
-        assert_eq!(processor_ticks(&child) - before, 0, "{engine}");
+        await_idle(&[child.id()], 0, engine);
         drop(input);
         assert!(child.wait().expect("qj ends").success());
     }
-}
-
-/// Processor time a process has used, in hundredths of a second.
-fn processor_ticks(child: &Child) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("the process runs");
-    let fields: Vec<&str> = stat.rsplit(')').next().expect("the name ends").split_whitespace().collect();
-    fields[11].parse::<u64>().expect("a number") + fields[12].parse::<u64>().expect("a number")
 }
 
 #[test]
@@ -532,10 +523,11 @@ fn build_writes_c_that_compiles_by_itself_and_ir_that_reads() {
 fn a_new_project_runs_and_passes_its_test_at_once() {
     let folder = Folder::with(&[]);
     folder.qj("init first").assert().success().stdout_eq(str![[r#"
-made first.esp with its test; now
+made qj.toml and first.esp with its test; now
   cd first
-  qj run first.esp < first.in
+  qj run < first.in
   qj test
+  qj build
 
 "#]]);
     let project = folder.path("first");
@@ -551,7 +543,7 @@ made first.esp with its test; now
     assert_eq!(qj(&["check", "first.esp"]).stderr, b"");
     assert_eq!(qj(&["fmt", "--check", "first.esp"]).status.code(), Some(0));
     assert_eq!(qj(&["test", "--engine", "interp", "--engine", "c"]).status.code(), Some(0));
-    folder.qj("init first").assert().code(2).stderr_eq("error[H0105]: `first/first.esp` exists already\n...\n");
+    folder.qj("init first").assert().code(2).stderr_eq("error[H0105]: `first/qj.toml` exists already\n...\n");
 }
 
 /// A program of which one test executes one branch, and another one the other.

@@ -99,13 +99,10 @@ fn without_a_terminal_a_run_is_printed() {
 fn a_quick_check_finds_a_near_violation_and_ends_on_an_infinite_state_space() {
     let infinite = "channel c(u64) external in; process p { var n: u64 = 0; while { out(c, n); n += 1; } }";
     let folder = Folder::with(&[("wrong.esp", PROGRAM), ("infinite.esp", infinite)]);
-    let started = std::time::Instant::now();
     let assert = folder.qj("check --verify infinite.esp").assert().code(0);
     // It does not count as verified.
     let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     assert!(said.contains("note: infinite.esp: not verified in 100 ms"), "{said}");
-    // The search takes a tenth of a second; the rest is for a busy machine.
-    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     folder.qj("check --verify wrong.esp").assert().code(1);
 }
 

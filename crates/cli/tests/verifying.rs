@@ -2,6 +2,7 @@
 
 mod support;
 
+use quaject_test_support::processor::await_computing;
 use quaject_test_support::{HANG_TIMEOUT, tool};
 use snapbox::cmd::cargo_bin;
 use std::os::unix::process::ExitStatusExt;
@@ -77,7 +78,7 @@ fn an_interrupted_check_reports_its_coverage_and_no_verdict() {
     ] {
         let child = start(&folder, arguments);
         wait_until("qj listens to signals", || listens(child.id()));
-        std::thread::sleep(Duration::from_millis(300));
+        await_computing(child.id(), 30, arguments);
         let output = interrupt(child, name);
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.signal(), Some(number), "{arguments}: {said}");
@@ -395,16 +396,95 @@ process s { while { idle in(d, _); } }
 model m { abstract forget p.on; }
 ";
     let folder = Folder::with(&[("p.esp", program)]);
-    let said = |code: i32| {
-        let assert = folder.qj("verify p.esp").assert().code(code);
+    let said = |engine: &str, code: i32| {
+        let assert = folder.qj(&format!("verify p.esp --engine {engine}")).assert().code(code);
         String::from_utf8_lossy(&assert.get_output().stdout).into_owned()
     };
-    let text = said(1);
-    assert!(text.contains("fault `assert` in `r` at p.esp:5"), "{text}");
-    std::fs::write(folder.path("p.esp"), program.replace("assert(n < 2)", "assert(n < 3)")).expect("it is writable");
-    let text = said(5);
-    assert!(text.contains("fault `assert` in `q` at p.esp:3"), "{text}");
-    assert!(text.contains("\nbeyond: no errors in model `m` (4 processes)\nSPURIOUS: "), "{text}");
+    for engine in engines() {
+        std::fs::write(folder.path("p.esp"), program).expect("it is writable");
+        let text = said(engine, 1);
+        assert!(text.contains("fault `assert` in `r` at p.esp:5"), "{engine}: {text}");
+        let corrected = program.replace("assert(n < 2)", "assert(n < 3)");
+        std::fs::write(folder.path("p.esp"), corrected).expect("it is writable");
+        let text = said(engine, 5);
+        assert!(text.contains("fault `assert` in `q` at p.esp:3"), "{engine}: {text}");
+        assert!(text.contains("\nbeyond: no errors in model `m` (4 processes)\nSPURIOUS: "), "{engine}: {text}");
+    }
+}
+
+/// The engines of verification that this machine has.
+fn engines() -> Vec<&'static str> {
+    let spin = tool(&["spin"]).map(|_| "spin");
+    ["builtin"].into_iter().chain(spin).collect()
+}
+
+/// Spin's model of `pri alt` takes any branch, and so fails the first assertion; the program fails the second.
+#[test]
+fn spin_searches_beyond_a_fault_that_the_program_does_not_have() {
+    if tool(&["spin"]).is_none() {
+        return;
+    }
+    let program = "channel c();
+channel d();
+process p { pri alt { in(c) { } in(d) { assert(false); } } }
+process q { alt { out(c) { } out(d) { } } }
+channel e(u8);
+process r { var n: u8 = 0; while (n < 2) { n += 1; out(e, n); } assert(n < 2); }
+process s { while { idle in(e, _); } }
+";
+    let folder = Folder::with(&[("p.esp", program), ("q.esp", &program.replace("assert(n < 2)", "assert(n < 3)"))]);
+    let said = |file: &str, code: i32| {
+        let assert = folder.qj(&format!("verify {file} --engine spin")).assert().code(code);
+        String::from_utf8_lossy(&assert.get_output().stdout).into_owned()
+    };
+    let text = said("p.esp", 1);
+    assert!(text.contains("fault `assert` in `r` at p.esp:6"), "{text}");
+    assert!(said("q.esp", 4).starts_with("NOT VERIFIED: Spin's counterexample is spurious"));
+}
+
+/// Beyond a deadlock of the model alone, or of Spin's, another one is found: that of `r`, if `s` reads once.
+#[test]
+fn a_spurious_deadlock_does_not_end_the_search() {
+    let once = "channel f(u8);
+process r { out(f, 1); out(f, 2); }
+process s { in(f, _); }
+";
+    let twice = once.replace("in(f, _);", "in(f, _); in(f, _);");
+    let forgotten = "channel c();
+channel k();
+process p { var on = true; if (on) { out(c); } else { out(k); } }
+process q { alt { in(c) { } in(k) { in(c); } } }
+model m { abstract forget p.on; }
+";
+    // Spin's model of `pri alt` takes any branch.
+    let chosen = "channel c();
+channel d();
+channel e();
+process p { pri alt { in(c) { in(e); } in(d) { } } }
+process q { alt { out(c) { out(e); } out(d) { out(e); } } }
+";
+    let folder = Folder::with(&[
+        ("forgotten.esp", &format!("{once}{forgotten}")),
+        ("forgotten_twice.esp", &format!("{twice}{forgotten}")),
+        ("chosen.esp", &format!("{once}{chosen}")),
+        ("chosen_twice.esp", &format!("{twice}{chosen}")),
+    ]);
+    let said = |arguments: &str, code: i32| {
+        let assert = folder.qj(&format!("verify {arguments}")).assert().code(code);
+        String::from_utf8_lossy(&assert.get_output().stdout).into_owned()
+    };
+    for engine in engines() {
+        let text = said(&format!("forgotten.esp --engine {engine}"), 1);
+        assert!(text.contains("`r` waits at forgotten.esp:2:24 for no instance to read `f`"), "{engine}: {text}");
+        let text = said(&format!("forgotten_twice.esp --engine {engine}"), 5);
+        assert!(text.contains("\nbeyond: no errors in model `m` (4 processes)\nSPURIOUS: "), "{engine}: {text}");
+    }
+    if engines().contains(&"spin") {
+        let text = said("chosen.esp --engine spin", 1);
+        assert!(text.contains("`r` waits at chosen.esp:2:24 for no instance to read `f`"), "{text}");
+        let text = said("chosen_twice.esp --engine spin", 4);
+        assert!(text.starts_with("NOT VERIFIED: Spin's counterexample is spurious"), "{text}");
+    }
 }
 
 #[test]

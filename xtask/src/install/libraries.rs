@@ -42,6 +42,11 @@ pub(super) const LIBRARIES: &[Library] = &[
         form: Form::Rust("pipe"),
     },
     Library { name: "queue", description: "Rings without locks in shared memory", form: Form::Headers },
+    Library {
+        name: "tickc",
+        description: "Run-time library of 'C, whose programs qj tickc compiles",
+        form: Form::Archive,
+    },
     Library { name: "vcode", description: "Machine code written in place", form: Form::Headers },
     Library {
         name: "vcode-layers",
@@ -49,6 +54,9 @@ pub(super) const LIBRARIES: &[Library] = &[
         form: Form::Rust("vcode"),
     },
 ];
+
+/// Where the rules for Make are, below the prefix.
+const MAKEFILE: &str = "share/quaject/quaject.mk";
 
 /// The version of the packages, `0.1.0`.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -62,7 +70,15 @@ fn interface_version() -> &'static str {
 pub(super) fn install(layout: &Layout) -> Result<(), Failure> {
     install_headers(layout)?;
     LIBRARIES.iter().try_for_each(|library| install_library(layout, library))?;
+    install_build_files(layout)
+}
+
+/// The files by which builds with CMake and Make find the libraries and run `qj`.
+pub(super) fn install_build_files(layout: &Layout) -> Result<(), Failure> {
     let folder = "cmake/quaject";
+    let sources = root().join("crates/cli/resources/build");
+    copy(&sources.join("quaject-esp.cmake"), &layout.staged_library(&format!("{folder}/quaject-esp.cmake")))?;
+    copy(&sources.join("quaject.mk"), &layout.staged(MAKEFILE))?;
     write(&layout.staged_library(&format!("{folder}/quaject-config.cmake")), cmake_config(layout).as_bytes())?;
     write(&layout.staged_library(&format!("{folder}/quaject-config-version.cmake")), cmake_version().as_bytes())
 }
@@ -152,6 +168,10 @@ fn pkg_config(layout: &Layout, library: &Library) -> String {
          Name: quaject-{name}\nDescription: {description}\nVersion: {VERSION}\nCflags: -I\"${{includedir}}\"\n",
         layout.prefix().display(),
     );
+    if *name == "esp" {
+        // For `include` in makefiles.
+        text = text.replacen("libdir=", &format!("makefile=${{prefix}}/{MAKEFILE}\nlibdir="), 1);
+    }
     if !libraries.is_empty() {
         text += &format!("Libs: -L\"${{libdir}}\" {libraries}\n");
     }
@@ -163,14 +183,18 @@ fn pkg_config(layout: &Layout, library: &Library) -> String {
 
 /// Imported targets, one per library and form. The folders are relative to the file, so that the tree can be moved.
 fn cmake_config(layout: &Layout) -> String {
-    let include = match layout.libdir_below_prefix() {
-        Some(folder) => format!("${{quaject_libdir}}/{}include", "../".repeat(folder.components().count())),
-        None => layout.prefix().join("include").display().to_string(),
+    let place = |name: &str| match layout.libdir_below_prefix() {
+        Some(folder) => format!("${{quaject_libdir}}/{}{name}", "../".repeat(folder.components().count())),
+        None => layout.prefix().join(name).display().to_string(),
     };
+    let (include, programs) = (place("include"), place("bin"));
     let mut text = format!(
-        "# find_package(quaject) defines the targets quaject::NAME, and quaject::NAME-static if NAME is a shared library.\n\
+        "# find_package(Quaject) defines the targets quaject::NAME, and quaject::NAME-static if NAME is a shared library,\n\
+         # and the function quaject_esp_add.\n\
          get_filename_component(quaject_libdir \"${{CMAKE_CURRENT_LIST_DIR}}/../..\" ABSOLUTE)\n\
-         get_filename_component(quaject_include \"{include}\" ABSOLUTE)\nfind_package(Threads REQUIRED)\n",
+         get_filename_component(quaject_include \"{include}\" ABSOLUTE)\n\
+         get_filename_component(quaject_bindir \"{programs}\" ABSOLUTE)\n\
+         include(\"${{CMAKE_CURRENT_LIST_DIR}}/quaject-esp.cmake\")\nfind_package(Threads REQUIRED)\n",
     );
     for library in LIBRARIES {
         let name = library.name;

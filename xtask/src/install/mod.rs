@@ -3,13 +3,15 @@
 //! ```text
 //! DIR/bin/qj                                               stripped
 //! DIR/include/quaject/*.h                                  from crates/*/include
-//! LIB/libquaject-ac.a
+//! LIB/libquaject-{ac,tickc}.a
 //! LIB/libquaject-{filter,pipe,vcode-layers}.{a,so}         the shared ones as .so -> .so.MAJOR.MINOR -> .so.VERSION
-//! LIB/pkgconfig/quaject-{ac,esp,filter,pipe,queue,vcode,vcode-layers}.pc
-//! LIB/cmake/quaject/quaject-config{,-version}.cmake        find_package(quaject): targets quaject::{ac,esp,...}
+//! LIB/pkgconfig/quaject-{ac,esp,filter,pipe,queue,tickc,vcode,vcode-layers}.pc
+//! LIB/cmake/quaject/quaject-{config{,-version},esp}.cmake  find_package(Quaject): targets quaject::{ac,esp,...}
+//! DIR/share/quaject/quaject.mk                             rules of Make that run `qj`
 //! DIR/share/man/man1/*.1                                   written by `qj` itself
 //! DIR/share/bash-completion/completions/qj                 likewise, and for fish and zsh
 //! DIR/share/quaject/examples, DIR/share/quaject/editors
+//! DIR/share/quaject/quaject-kernel                         the image of `qj kernel run`
 //! DIR/share/quaject/gdb/quaject-ac.py                      lists tasks in the debugger
 //! DIR/share/doc/quaject/{README.md,CHANGELOG.md,LICENSE-*}
 //! ```
@@ -38,6 +40,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("examples", "share/quaject/examples"),
     ("editors", "share/quaject/editors"),
     ("crates/ac/examples/c", "share/quaject/examples/ac"),
+    ("crates/tickc/examples/c", "share/quaject/examples/tickc"),
     ("crates/ac/gdb", "share/quaject/gdb"),
 ];
 
@@ -52,6 +55,7 @@ pub(crate) fn run(layout: &Layout) -> Result<(), Failure> {
             copy_folder(&root().join(folder), &layout.staged(place))?;
         }
     }
+    copy(&crate::kernel::build()?, &layout.staged("share/quaject/quaject-kernel"))?;
     for document in DOCUMENTS {
         copy(&root().join(document), &layout.staged("share/doc/quaject").join(document))?;
     }

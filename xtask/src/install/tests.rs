@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_run, tool};
 
 use super::Layout;
@@ -148,7 +149,7 @@ fn builds_with_cmake(folder: &Path, cmake: &str, config: &Path, shell: &dyn Fn(&
     let mut project =
         "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(quaject 0.1 REQUIRED)\n".to_owned();
     let headers = [("ac", "ac.h"), ("esp", "esp.h"), ("filter", "filter.h"), ("pipe", "pipe.h")];
-    let more = [("queue", "ring.h"), ("vcode", "vcode.h"), ("vcode-layers", "vcode-layers.h")];
+    let more = [("queue", "ring.h"), ("tickc", "tickc.h"), ("vcode", "vcode.h"), ("vcode-layers", "vcode-layers.h")];
     for (name, header) in headers.into_iter().chain(more) {
         let text = format!("#define _GNU_SOURCE\n#include <quaject/{header}>\nint main(void) {{ return 0; }}\n");
         fs::write(folder.join(format!("use-{name}.c")), text).expect("the folder is ours");
@@ -171,6 +172,126 @@ fn builds_with_cmake(folder: &Path, cmake: &str, config: &Path, shell: &dyn Fn(&
     fs::create_dir_all(folder.join("other")).expect("the folder is ours");
     fs::write(folder.join("other/CMakeLists.txt"), other).expect("the folder is ours");
     shell(&format!("! '{cmake}' -S other -B other-build -Dquaject_DIR='{}'", config.display()));
+}
+
+/// A program in ESP with an import, in a project of C.
+const ESP_FILES: [(&str, &str); 5] = [
+    ("count.esp", "import \"part.esp\";\nchannel c: int external in;\nprocess p { out(c, N); } // one\n"),
+    ("part.esp", "const N = 1;\n"),
+    ("main.c", "#include \"count.h\"\nint main(void) { return 0; }\n"),
+    (
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(Quaject 0.1 REQUIRED)\n\
+         add_executable(main main.c)\nquaject_esp_add(main count.esp MODE process PREFIX count OPTIONS --checked)\n",
+    ),
+    (
+        "Makefile",
+        "include $(MAKEFILE)\nQJ_FLAGS_count = --mode process\nmain: main.o count.o\n\t$(CC) -o $@ $^\n\
+         main.o: main.c generated/count.h\n\t$(CC) -Igenerated -c -o $@ $<\n\
+         count.o: generated/count.c\n\t$(CC) -Igenerated -c -o $@ $<\n",
+    ),
+];
+
+/// Builds in every order of edits: `build` returns what the tool prints. Counts the runs of `qj` and those of the
+/// compiler on the generated C, by words of their lines.
+fn rebuilds(folder: &Path, words: [&str; 2], build: &dyn Fn() -> String) {
+    let runs = || {
+        // Times of files are those of a coarse clock.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let text = build();
+        words.map(|word| text.lines().filter(|line| line.contains(word)).count())
+    };
+    let edit = |file: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(folder.join(file)).expect("it was written");
+        assert!(text.contains(from), "{file}: {text}");
+        fs::write(folder.join(file), text.replace(from, to)).expect("the folder is ours");
+    };
+    assert_eq!([runs(), runs()], [[1, 1], [0, 0]], "built once");
+    edit("count.esp", "// one", "// a comment");
+    assert_eq!([runs(), runs()], [[1, 0], [0, 0]], "a comment");
+    edit("part.esp", "N = 1", "N = 2");
+    assert_eq!([runs(), runs()], [[1, 1], [0, 0]], "an import");
+    fs::remove_file(folder.join("part.esp")).expect("it was written");
+    edit("count.esp", "import \"part.esp\";", "const N = 1;");
+    assert_eq!(runs(), [1, 1], "an import was removed");
+    // Makefiles that CMake has generated keep the removed file as a prerequisite, and run `qj` in each build.
+    assert_eq!(runs()[1], 0, "an import was removed, once");
+}
+
+/// What a user of `find_package(Quaject)` and of `quaject.mk` sees, in folders and a prefix with blanks in their names.
+#[test]
+fn cmake_and_make_compile_esp_and_only_what_has_changed() {
+    if quick_run("builds of ESP by CMake and Make") {
+        return;
+    }
+    let (Some(cmake), Some(_), Some(make)) = (tool(&["cmake"]), tool(&["ninja"]), tool(&["make"])) else { return };
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let layout = Layout::new(&folder.path().join("a prefix"), None, None).expect("the prefix is absolute");
+    libraries::install_library(&layout, library("esp")).unwrap_or_else(|error| panic!("{}", error.0));
+    libraries::install_build_files(&layout).unwrap_or_else(|error| panic!("{}", error.0));
+    let config = layout.staged_library("cmake/quaject");
+    let run = |command: &mut Command| {
+        let output = command.output().expect("the tool starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    };
+    let project = |name: &str| {
+        let project = folder.path().join(name);
+        fs::create_dir(&project).expect("the folder is ours");
+        ESP_FILES.iter().for_each(|(file, text)| fs::write(project.join(file), text).expect("the folder is ours"));
+        project
+    };
+    for (name, generator) in [("with ninja", "Ninja"), ("with make", "Unix Makefiles")] {
+        let project = project(name);
+        let mut configure = Command::new(cmake);
+        configure.current_dir(&project).args(["-S", ".", "-B", "a build", "-G", generator]);
+        configure.arg(format!("-DQuaject_DIR={}", config.display())).arg(format!("-DQUAJECT_QJ={}", qj_binary()));
+        run(&mut configure);
+        rebuilds(&project, ["Compiling count.esp to C", "count.c.o"], &|| {
+            run(Command::new(cmake).current_dir(&project).args(["--build", "a build"]))
+        });
+    }
+    // Make itself has no names with blanks in them.
+    let project = project("make");
+    fs::copy(layout.staged("share/quaject/quaject.mk"), project.join("quaject.mk")).expect("the folder is ours");
+    rebuilds(&project, ["--emit c", "-o count.o"], &|| {
+        let mut command = Command::new(make);
+        run(command.current_dir(&project).args(["main", "MAKEFILE=quaject.mk", &format!("QJ={}", qj_binary())]))
+    });
+}
+
+/// The query compiler in 'C, in a folder with a blank in its name, by its Makefile and by CMake.
+#[test]
+fn ticks_are_built_with_make_and_cmake() {
+    if quick_run("builds of 'C by CMake and Make") || tool(&["pkg-config"]).is_none() {
+        return;
+    }
+    let (Some(cmake), Some(make), Some(_)) = (tool(&["cmake"]), tool(&["make"]), tool(&["gcc"])) else { return };
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let layout = Layout::new(&folder.path().join("prefix"), None, None).expect("the prefix is absolute");
+    libraries::install_headers(&layout).unwrap_or_else(|error| panic!("{}", error.0));
+    libraries::install_library(&layout, library("tickc")).unwrap_or_else(|error| panic!("{}", error.0));
+    libraries::install_build_files(&layout).unwrap_or_else(|error| panic!("{}", error.0));
+    let project = folder.path().join("a project");
+    super::files::copy_folder(&root().join("crates/tickc/examples/c"), &project)
+        .unwrap_or_else(|error| panic!("{}", error.0));
+    let run = |name: &str, arguments: &[&str]| {
+        let mut command = Command::new(name);
+        command.current_dir(&project).args(arguments).env("CC", "gcc");
+        let output = command.env("PKG_CONFIG_PATH", layout.staged_library("pkgconfig")).output().expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{name}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    };
+    let qj = format!("QJ={}", qj_binary());
+    run(make, &[&qj]);
+    assert_eq!(run("./query", &["city == 1 && age < 30"]), "25 900 1\n");
+    assert!(run(make, &[&qj]).contains("up to date"));
+    let (config, qj) = (layout.staged_library("cmake/quaject"), format!("-DQUAJECT_QJ={}", qj_binary()));
+    run(cmake, &["-S", ".", "-B", "build", &qj, &format!("-DQuaject_DIR={}", config.display())]);
+    run(cmake, &["--build", "build"]);
+    assert_eq!(run("build/query", &["salary > 1000 || city == 1"]), "25 900 1\n31 2000 2\n52 3000 1\n");
 }
 
 /// Compiles as a user would, runs it without arguments when it is ours, and returns what it prints.

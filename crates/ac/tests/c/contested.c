@@ -36,7 +36,7 @@ int main(void) {
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(bind(listener, (struct sockaddr *)&address, length) == 0 && listen(listener, 4) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
-    alarm(20);
+    alarm(1200);
     DO_FINISH({
         ASYNC_CALL(accepts, listener);
         ASYNC_CALL(connects, &address);

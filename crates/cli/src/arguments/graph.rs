@@ -1,6 +1,7 @@
 //! The arguments of `qj graph`.
 
 use super::code_generation::Coding;
+use super::project::ImportFolders;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ pub(crate) struct Graph {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) imports: ImportFolders,
     /// The output file [default: standard output]
     #[arg(short, long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

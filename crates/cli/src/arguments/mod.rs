@@ -5,34 +5,46 @@ mod asm;
 mod build;
 mod check;
 mod code_generation;
+mod dap;
+mod dependencies;
 mod documents;
 mod explain;
 mod filter;
 mod fmt;
 mod graph;
 mod init;
+mod kernel;
+mod lsp;
 mod pipe;
 mod profile;
+mod project;
 mod replay;
 mod run;
 mod test;
+mod tickc;
 mod verify;
 
 pub(crate) use asm::Asm;
 pub(crate) use build::{Build, EmitForm, StyleChoice};
 pub(crate) use check::Check;
 pub(crate) use code_generation::{Coding, ModeChoice, UnrollChoice};
+pub(crate) use dap::Dap;
+pub(crate) use dependencies::DependencyOutputs;
 pub(crate) use documents::{Completions, Man};
 pub(crate) use explain::Explain;
 pub(crate) use filter::{Emit, Filter, FilterCommand, FilterCorpus, FilterFuzz};
 pub(crate) use fmt::Fmt;
 pub(crate) use graph::Graph;
 pub(crate) use init::Init;
+pub(crate) use kernel::{Kernel, KernelCommand, KernelCount, KernelRun, MachineOptions, ProgramArguments};
+pub(crate) use lsp::Lsp;
 pub(crate) use pipe::{Pipe, StoreChoice};
 pub(crate) use profile::{Fastpath, FastpathCommand, Profile, Suggest};
+pub(crate) use project::{ImportFolders, ProjectChoice};
 pub(crate) use replay::Replay;
 pub(crate) use run::{DebugTool, Engine, Run, RunOptions};
 pub(crate) use test::Test;
+pub(crate) use tickc::{Tickc, TickcForm};
 pub(crate) use verify::{Verify, VerifyEngine};
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -53,10 +65,11 @@ use clap::{Parser, Subcommand, ValueEnum};
                   4  `qj verify` ended at a limit\n  \
                   5  `qj verify` found spurious violations only\n\
                   `qj verify` ends with 1 at a violation, and with 2 at an error in its input.\n\
-                  `exit(e)` in a program ends `qj run` with status e. At SIGINT and SIGTERM qj writes\n\
-                  pending output and dies of the signal: a shell sees status 130 or 143.\n\n\
+                  `exit(e)` in a program ends `qj run` with status e; `qj kernel run` ends with the\n\
+                  status of its program. At SIGINT and SIGTERM qj writes pending output and dies of\n\
+                  the signal: a shell sees status 130 or 143.\n\n\
                   Try:\n  \
-                  qj init hello && cd hello && qj run hello.esp\n  \
+                  qj init hello && cd hello && qj run < hello.in\n  \
                   qj COMMAND --help            examples are at the end of each command's help"
 )]
 pub(crate) struct Arguments {
@@ -100,11 +113,15 @@ pub(crate) enum Command {
     Init(Init),
     Verify(Verify),
     Replay(Replay),
+    Dap(Dap),
     Profile(Profile),
     Fastpath(Fastpath),
     Asm(Asm),
     Pipe(Pipe),
     Filter(Filter),
+    Tickc(Tickc),
+    Kernel(Kernel),
+    Lsp(Lsp),
     Completions(Completions),
     Man(Man),
 }

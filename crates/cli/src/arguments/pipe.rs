@@ -24,6 +24,9 @@ use std::path::PathBuf;
 ///     add r0, r0, 1           r0 is the element; add sub mul and or xor min max
 ///     total max r0            shl shr set; total add xor and or min max
 ///   end
+///
+/// Floating-point numbers: add sub mul div min max eq ne lt le gt ge neg abs sqrt set
+/// and total add with .f32 or .f64 (`mul.f32 r0, r0, 0.5`); cvt.NEW.OLD converts.
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,

@@ -1,5 +1,6 @@
 //! The arguments of `qj profile` and `qj fastpath`.
 
+use super::project::ImportFolders;
 use super::run::RunOptions;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub(crate) struct Profile {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) imports: ImportFolders,
     /// The output file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -63,6 +66,8 @@ pub(crate) struct Suggest {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) imports: ImportFolders,
     /// The output of `qj profile`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: PathBuf,

@@ -1,6 +1,7 @@
 //! The arguments of `qj run`, and those of its options that other commands share.
 
 use super::code_generation::Coding;
+use super::project::{ImportFolders, ProjectChoice};
 use clap::{Args, ValueEnum, ValueHint};
 use quaject_esp_run::{Binding, FaultPlan, Memory, Time};
 use std::path::PathBuf;
@@ -60,6 +61,7 @@ use std::path::PathBuf;
     qj run echo.esp --bind inC=udp:7 --bind outC=udp:7 --fault udp:loss=5%,seed=7\n  \
     qj run framer.esp --bind lineC=hex:-   then: 7e 01 0a\n  \
     qj run host.esp --pcap host.pcap       then: tcpdump -r host.pcap\n  \
+    qj run sieve.esp --chart sieve.svg     its messages, as a chart\n  \
     qj run sender.esp --extern help.c --engine c\n  \
     qj run race.esp --seed 7               another schedule\n  \
     qj run server.esp --adaptive --report  fast paths found while it runs\n  \
@@ -67,9 +69,13 @@ use std::path::PathBuf;
     gdb --args qj run pairs.esp --debug-info gdb   then: break pairs.esp:7"
 )]
 pub(crate) struct Run {
-    /// The program; `-` is standard input
+    /// The program; `-` is standard input [default: that of the project]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) project: ProjectChoice,
+    #[command(flatten)]
+    pub(crate) imports: ImportFolders,
     #[command(flatten)]
     pub(crate) options: RunOptions,
     /// What executes the program: the reference interpreter, C compiled with `cc` (or $CC), or machine code in memory
@@ -92,6 +98,9 @@ pub(crate) struct Run {
     /// Write to FILE which lines of the program were executed, in the format of lcov (engine interp, mode process)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) coverage: Option<PathBuf>,
+    /// Draw the first 1000 messages of the run as a message-sequence chart, SVG (engine interp, mode process)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) chart: Option<PathBuf>,
     /// Emit debug information that maps machine code to processes and lines of the program (engine jit)
     #[arg(long, value_name = "TOOL")]
     pub(crate) debug_info: Option<DebugTool>,

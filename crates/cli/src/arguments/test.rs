@@ -1,5 +1,6 @@
 //! The arguments of `qj test`.
 
+use super::project::ProjectChoice;
 use super::run::Engine;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -21,12 +22,13 @@ use std::path::PathBuf;
 ///   NAME.status       as exit status (0 if the file is missing)
 ///   NAME.CHANNEL.out  on the channel
 ///
-/// Overflow is a fault (`--checked`) and time is virtual (`--clock virtual`).
+/// The import folders and the extern files of the project hold for its tests, its
+/// bindings do not. Overflow is a fault (`--checked`) and time is virtual (`--clock virtual`).
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
     after_help = "Examples:\n  \
-    qj test                       every test in this folder and its subfolders\n  \
+    qj test                       every test of the project, or in this folder and its subfolders\n  \
     qj test examples sieve.esp\n  \
     qj test --engine interp --engine c\n  \
     qj test --filter crc --times\n  \
@@ -34,9 +36,12 @@ use std::path::PathBuf;
     qj test --bless               write the output of the programs as the expected output"
 )]
 pub(crate) struct Test {
-    /// Programs, and folders to search for them
-    #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::AnyPath)]
+    /// Programs, and folders to search for them [default: the folder of the project and its programs, else the current
+    /// folder]
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) project: ProjectChoice,
     /// What executes the programs; may be repeated
     #[arg(long, value_name = "ENGINE", default_value = "interp")]
     pub(crate) engine: Vec<Engine>,

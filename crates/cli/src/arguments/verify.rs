@@ -1,5 +1,6 @@
 //! The arguments of `qj verify`.
 
+use super::project::{ImportFolders, ProjectChoice};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,9 +25,13 @@ use std::time::Duration;
     qj verify main.esp --fastpath --engine spin\n  \
     qj verify main.esp --trace run.qjt --chart run.svg && qj replay run.qjt")]
 pub(crate) struct Verify {
-    /// The program; `-` is standard input
+    /// The program; `-` is standard input [default: those of the project]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) project: ProjectChoice,
+    #[command(flatten)]
+    pub(crate) imports: ImportFolders,
     /// Explore this model only
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,

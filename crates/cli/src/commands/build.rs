@@ -1,13 +1,16 @@
 //! `qj build`
 
-use super::run::{DEFAULT_MODE, FAST_PATHS, checks, chosen, manual, options, paths};
-use super::{compile, reject_aliased_files};
+use super::build_request::{BuildRequest, build_requests};
+use super::product::{BuildProduct, OutputName, reject_overwriting, require_target, write_dependencies};
+use super::promela::emit_promela;
+use super::run::{checks, chosen, manual, options, paths};
+use super::{CompiledProgram, compile};
 use crate::arguments::{Build, EmitForm, ModeChoice, StyleChoice, UnrollChoice};
-use crate::terminal::{CliError, Status, Terminal, print, write_output};
+use crate::terminal::{CliError, Status, Terminal, print, update_output};
 use quaject_diagnostic::{Message, Severity};
 use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs, Unrolling};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
-use quaject_esp_run::files::write_file;
+use quaject_esp_run::files::update_file;
 use quaject_esp_run::{HostCode, HostError};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,39 +19,53 @@ use std::path::{Path, PathBuf};
 const RING_MESSAGES: u32 = 16;
 
 pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, CliError> {
-    let (mode, reason) = mode(&arguments);
-    refuse_options_without_effect(&arguments, mode)?;
-    reject_aliased_files(&arguments.file, arguments.output.as_deref())?;
-    let stem = arguments
-        .file
-        .file_stem()
-        .filter(|stem| *stem != "-")
-        .map_or_else(|| "program".to_string(), |stem| stem.to_string_lossy().into_owned());
-    let build = Compilation { terminal, arguments: &arguments, mode, reason, stem };
-    match arguments.emit {
-        EmitForm::Ir => build.emit_ir()?,
-        EmitForm::Promela => return super::promela::emit_promela(terminal, &arguments, checks(arguments.checked)),
-        EmitForm::C => build.emit_c()?,
-        EmitForm::Exe => build.emit_executable()?,
+    let requests = build_requests(terminal, arguments)?;
+    requests.iter().try_for_each(|request| require_target(&request.arguments.dependencies, output_name(request)))?;
+    let mut status = Status::Done;
+    for request in &requests {
+        match build_program(terminal, request) {
+            Ok(()) => {}
+            // The errors of a program do not hide those of the next.
+            Err(CliError { status: Status::Failed, error: None }) => status = Status::Failed,
+            Err(error) => return Err(error),
+        }
     }
-    Ok(Status::Done)
+    Ok(status)
+}
+
+fn build_program(terminal: &Terminal, request: &BuildRequest) -> Result<(), CliError> {
+    let build = Compilation { terminal, request };
+    let product = match request.emit {
+        EmitForm::Ir => build.emit_ir()?,
+        EmitForm::Promela => emit_promela(terminal, request)?,
+        EmitForm::C => build.emit_c()?,
+        EmitForm::Arduino => build.emit_arduino()?,
+        EmitForm::Exe => build.emit_executable()?,
+    };
+    let dependencies = &request.arguments.dependencies;
+    reject_overwriting(&product.files, &[dependencies.depfile.as_deref(), dependencies.stamp.as_deref()])?;
+    let prerequisites: Vec<PathBuf> = product.files.iter().chain(&request.project_file).cloned().collect();
+    write_dependencies(dependencies, product.output.as_deref(), &prerequisites)
+}
+
+fn output_name(request: &BuildRequest) -> OutputName {
+    let is_named = match request.emit {
+        EmitForm::C | EmitForm::Arduino | EmitForm::Exe => true,
+        EmitForm::Ir | EmitForm::Promela => request.output.as_ref().is_some_and(|path| path != "-"),
+    };
+    if is_named { OutputName::Named } else { OutputName::Unnamed }
 }
 
 /// One compilation, with the choices of the command line.
 struct Compilation<'a> {
     terminal: &'a Terminal,
-    arguments: &'a Build,
-    mode: ModeChoice,
-    /// Of the mode, if the command line does not name it.
-    reason: Option<&'static str>,
-    /// The name of the output without its ending.
-    stem: String,
+    request: &'a BuildRequest,
 }
 
 impl Compilation<'_> {
     fn options(&self, emit: Emit) -> Result<Options, CliError> {
-        let arguments = self.arguments;
-        let unrolling = match (arguments.unroll, self.mode) {
+        let arguments = &self.request.arguments;
+        let unrolling = match (arguments.unroll, self.request.mode) {
             (Some(UnrollChoice::Off), _) => Unrolling::Off,
             (Some(UnrollChoice::Auto), _) => Unrolling::On,
             // Unrolling costs more code than `auto` spends by default, and tables.
@@ -58,64 +75,112 @@ impl Compilation<'_> {
             }
         };
         let dump = Dump { passes: arguments.dump.clone() };
-        let options = options(emit, self.mode, &arguments.coding, arguments.checked)?;
+        let options = options(emit, self.request.mode, &arguments.coding, self.request.checked)?;
         Ok(Options { optimiser: Optimiser::On, unrolling, dump, ..options })
     }
 
-    fn compile(&self, options: &Options) -> Result<Outputs, CliError> {
-        let fast_paths = &self.arguments.coding.fast_paths;
-        compile(self.terminal, &self.arguments.file, fast_paths, options).map(|(_, outputs)| outputs)
+    fn compile(&self, options: &Options) -> Result<CompiledProgram, CliError> {
+        compile(self.terminal, self.request.files(), options)
     }
 
-    fn emit_ir(&self) -> Result<(), CliError> {
-        let outputs = self.compile(&self.options(Emit::IrText)?)?;
+    fn emit_ir(&self) -> Result<BuildProduct, CliError> {
+        let CompiledProgram { outputs, files, .. } = self.compile(&self.options(Emit::IrText)?)?;
         let Emitted::IrText(text) = &outputs.emitted else { unreachable!("the options ask for text") };
         let dumped: String = outputs.dumped.iter().map(dumped).collect();
-        let text = if self.arguments.dump.is_empty() { text } else { &dumped };
-        write_output(self.arguments.output.as_deref(), text)?;
-        if self.arguments.report {
+        let text = if self.request.arguments.dump.is_empty() { text } else { &dumped };
+        if let Some(path) = &self.request.output {
+            self.make_folder_of(path)?;
+        }
+        update_output(self.request.output.as_deref(), text)?;
+        if self.request.arguments.report {
             let note = Message::new(Severity::Note, "`--report` describes generated C, and none is generated");
             self.terminal.print(&note.help("add `--emit c`"));
         }
-        Ok(())
+        Ok(BuildProduct { output: self.request.output.clone().filter(|path| path != "-"), files })
     }
 
-    fn emit_c(&self) -> Result<(), CliError> {
-        let arguments = self.arguments;
-        let c_options = c::Options {
+    fn emit_c(&self) -> Result<BuildProduct, CliError> {
+        let c_options = self.c_options(c::Style::SansIo);
+        let folder = self.output_folder()?;
+        let CompiledProgram { outputs, files, .. } = self.compile(&self.options(Emit::C(c_options.clone()))?)?;
+        let generated = generated_c(&outputs);
+        let output = write_c(&folder, &self.request.stem, generated)?;
+        self.report(&outputs, &c_options, generated.report.clone())?;
+        Ok(BuildProduct { output: Some(output), files })
+    }
+
+    fn emit_arduino(&self) -> Result<BuildProduct, CliError> {
+        let stem = &self.request.stem;
+        let c_options = self.c_options(c::Style::Poll);
+        let folder = self.output_folder()?;
+        let CompiledProgram { outputs, files, .. } = self.compile(&self.options(Emit::C(c_options.clone()))?)?;
+        let generated = generated_c(&outputs);
+        let output = write_c(&folder.join("src"), stem, generated)?;
+        let sketch = folder.join("examples").join(stem).join(format!("{stem}.ino"));
+        // What its author may have changed stays.
+        write_new_file(&folder.join("library.properties"), &library_properties(stem))?;
+        write_new_file(&sketch, &c::sketch(&outputs.ir, &c_options))?;
+        self.report(&outputs, &c_options, generated.report.clone())?;
+        Ok(BuildProduct { output: Some(output), files })
+    }
+
+    /// The options of generated C, with this style if none is named.
+    fn c_options(&self, style: c::Style) -> c::Options {
+        let (arguments, stem) = (&self.request.arguments, &self.request.stem);
+        c::Options {
             prefix: arguments.prefix.clone(),
-            header_name: format!("{}.h", self.stem),
+            header_name: format!("{stem}.h"),
             style: match arguments.style {
                 Some(StyleChoice::Poll) => c::Style::Poll,
                 Some(StyleChoice::Post) => c::Style::Post { ring: arguments.ring.unwrap_or(RING_MESSAGES) },
-                Some(StyleChoice::SansIo) | None => c::Style::SansIo,
+                Some(StyleChoice::SansIo) => c::Style::SansIo,
+                None => style,
             },
-            checks: checks(arguments.checked),
+            checks: checks(self.request.checked),
             ..c::Options::default()
-        };
-        let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
-        refuse_file(&folder, &self.stem)?;
-        let outputs = self.compile(&self.options(Emit::C(c_options.clone()))?)?;
-        let Emitted::C(generated) = &outputs.emitted else { unreachable!("the options ask for C") };
-        write_c(&folder, &self.stem, generated)?;
-        self.report(&outputs, &c_options, generated.report.clone())
+        }
     }
 
-    fn emit_executable(&self) -> Result<(), CliError> {
-        let externs = &self.arguments.externs;
-        let outputs = self.compile(&Options { manual: manual(externs), ..self.options(Emit::Ir)? })?;
-        let path = self.arguments.output.clone().unwrap_or_else(|| PathBuf::from(&self.stem));
-        let checks = checks(self.arguments.checked);
-        let report = quaject_esp_run::build_executable(&outputs.ir, checks, externs, &path)?;
-        self.report(&outputs, &quaject_esp_run::c_options(checks), report)
+    /// The folder for several files.
+    fn output_folder(&self) -> Result<PathBuf, CliError> {
+        let folder = self.request.output.clone().unwrap_or_else(|| PathBuf::from("."));
+        refuse_file(&folder, &self.request.stem)?;
+        Ok(folder)
+    }
+
+    fn emit_executable(&self) -> Result<BuildProduct, CliError> {
+        let Build { externs, cflags, dependencies, .. } = &self.request.arguments;
+        let CompiledProgram { outputs, mut files, .. } =
+            self.compile(&Options { manual: manual(externs), ..self.options(Emit::Ir)? })?;
+        let path = self.request.output.clone().unwrap_or_else(|| PathBuf::from(&self.request.stem));
+        self.make_folder_of(&path)?;
+        let checks = checks(self.request.checked);
+        let report = quaject_esp_run::build_executable(&outputs.ir, checks, externs, cflags, &path)?;
+        self.report(&outputs, &quaject_esp_run::c_options(checks), report)?;
+        files.extend_from_slice(externs);
+        if dependencies.depfile.is_some() {
+            files.extend(quaject_esp_run::included_headers(externs, cflags));
+        }
+        Ok(BuildProduct { output: Some(path), files })
+    }
+
+    /// Makes the folder of an output, if that folder is what was named.
+    fn make_folder_of(&self, output: &Path) -> Result<(), HostError> {
+        let is_named = self.request.arguments.output == self.request.output;
+        match output.parent().filter(|folder| !is_named && !folder.as_os_str().is_empty()) {
+            Some(folder) => {
+                fs::create_dir_all(folder).map_err(|error| HostError::file("make", folder.display(), &error))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Prints the report on the generated C, if the command line asks for it.
     fn report(&self, outputs: &Outputs, options: &c::Options, mut report: c::Report) -> Result<(), CliError> {
-        if !self.arguments.report {
+        if !self.request.arguments.report {
             return Ok(());
         }
-        let mode = chosen(self.mode, self.reason, outputs).into_iter().chain(paths(outputs));
+        let mode = chosen(self.request.mode, self.request.mode_reason, outputs).into_iter().chain(paths(outputs));
         let mode: String = mode.map(|item| item + "\n").collect();
         print(if mode.is_empty() { mode } else { mode + "\n" }.as_bytes())?;
         quaject_esp_run::measure_code(&outputs.ir, options, &mut report);
@@ -128,51 +193,28 @@ fn dumped(dumped: &Dumped) -> String {
     format!("== {}, round {}\n{}\n", dumped.pass, dumped.round + 1, dumped.text)
 }
 
-/// Rejects options that the output format or the mode would ignore.
-fn refuse_options_without_effect(arguments: &Build, mode: ModeChoice) -> Result<(), CliError> {
-    let options = [
-        ("--style", arguments.style.is_some(), EmitForm::C, "c"),
-        ("--ring", arguments.ring.is_some(), EmitForm::C, "c"),
-        ("--prefix", arguments.prefix.is_some(), EmitForm::C, "c"),
-        ("--extern", !arguments.externs.is_empty(), EmitForm::Exe, "exe"),
-        ("--dump", !arguments.dump.is_empty(), EmitForm::Ir, "ir"),
-        ("--model", arguments.model.is_some(), EmitForm::Promela, "promela"),
-    ];
-    match options.iter().find(|(_, is_given, form, _)| *is_given && arguments.emit != *form) {
-        Some((option, _, _, form)) => {
-            let error = HostError::usage(HostCode::Conflict, format!("`{option}` has no meaning here"));
-            Err(CliError::from(error.help(format!("it is for `--emit {form}`"))))
-        }
-        None if arguments.unroll.is_some() && !fuses(mode) => {
-            let error = HostError::usage(HostCode::Conflict, "`--unroll` has no meaning here");
-            Err(CliError::from(error.help("it is for `--mode automata` and `--mode auto`")))
-        }
-        None if arguments.ring.is_some() && arguments.style != Some(StyleChoice::Post) => {
-            let error = HostError::usage(HostCode::Conflict, "`--ring` has no meaning here");
-            Err(CliError::from(error.help("it is for `--style post`, whose interrupts post messages to rings")))
-        }
-        None => Ok(()),
-    }
+fn generated_c(outputs: &Outputs) -> &c::Output {
+    let Emitted::C(generated) = &outputs.emitted else { unreachable!("the options ask for C") };
+    generated
 }
 
-/// Whether a mode fuses processes.
-fn fuses(mode: ModeChoice) -> bool {
-    match mode {
-        ModeChoice::Automata | ModeChoice::Auto => true,
-        ModeChoice::Process | ModeChoice::Direct | ModeChoice::Fastpath => false,
-    }
+/// The description of a library, to be completed by its author.
+fn library_properties(name: &str) -> String {
+    format!(
+        "name={name}\nversion=0.1.0\nauthor=unknown\nmaintainer=unknown\nsentence=The ESP program {name}.\n\
+         paragraph=Generated by qj; the sketch in examples runs it.\ncategory=Other\nurl=https://example.org\n\
+         architectures=*\nincludes={name}.h\n"
+    )
 }
 
-/// The mode, with the reason if the command line does not name it. IR and models show the processes as written.
-fn mode(arguments: &Build) -> (ModeChoice, Option<&'static str>) {
-    match (arguments.coding.mode, arguments.emit) {
-        (Some(mode), _) => (mode, None),
-        (None, EmitForm::C | EmitForm::Exe) if !arguments.coding.fast_paths.is_empty() => {
-            (ModeChoice::Fastpath, Some(FAST_PATHS))
-        }
-        (None, EmitForm::C | EmitForm::Exe) => (ModeChoice::Auto, Some(DEFAULT_MODE)),
-        (None, EmitForm::Ir | EmitForm::Promela) => (ModeChoice::Process, None),
+/// Writes a file unless there is one.
+fn write_new_file(path: &Path, text: &str) -> Result<(), HostError> {
+    if path.exists() {
+        return Ok(());
     }
+    let folder = path.parent().expect("a file is in a folder");
+    fs::create_dir_all(folder).map_err(|error| HostError::file("make", folder.display(), &error))?;
+    update_file(path, text.as_bytes())
 }
 
 /// Rejects the name of a C file for the output folder, unless there is such a folder.
@@ -190,11 +232,13 @@ fn refuse_file(folder: &Path, stem: &str) -> Result<(), CliError> {
     Err(CliError::from(HostError::usage(HostCode::Argument, cause).help(help)))
 }
 
-/// Writes the C file, its header and the run-time header.
-fn write_c(folder: &Path, stem: &str, generated: &c::Output) -> Result<(), HostError> {
+/// Writes the run-time header, the program's header and the C file; the path of the latter.
+fn write_c(folder: &Path, stem: &str, generated: &c::Output) -> Result<PathBuf, HostError> {
     let headers = folder.join("quaject");
     fs::create_dir_all(&headers).map_err(|error| HostError::file("make", headers.display(), &error))?;
-    write_file(&headers.join("esp.h"), RUNTIME_HEADER.as_bytes())?;
-    write_file(&folder.join(format!("{stem}.h")), generated.header.as_bytes())?;
-    write_file(&folder.join(format!("{stem}.c")), generated.source.as_bytes())
+    update_file(&headers.join("esp.h"), RUNTIME_HEADER.as_bytes())?;
+    update_file(&folder.join(format!("{stem}.h")), generated.header.as_bytes())?;
+    let source = folder.join(format!("{stem}.c"));
+    update_file(&source, generated.source.as_bytes())?;
+    Ok(source)
 }

@@ -41,6 +41,8 @@ fn explanations() -> Vec<Explanation> {
         quaject_esp_run::EXPLANATIONS,
         quaject_filter::EXPLANATIONS,
         quaject_pipe::EXPLANATIONS,
+        quaject_tickc::EXPLANATIONS,
+        quaject_tickc::RUNTIME_EXPLANATIONS,
         quaject_vcode::text::EXPLANATIONS,
     ];
     of_programs().chain(libraries.into_iter().flat_map(|own| own.iter())).collect()

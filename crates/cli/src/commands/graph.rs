@@ -1,10 +1,10 @@
 //! `qj graph`: draws a program, or the result of fusion and of the formation of fast paths.
 
 use super::run::options;
+use super::{CompiledProgram, ProgramFiles};
 use crate::arguments::{Graph, ModeChoice};
 use crate::terminal::{CliError, Status, Terminal, write_output};
 use quaject_esp::{DrawError, Emit, Optimiser, Options};
-use quaject_esp_run::disk::open_program;
 use quaject_esp_run::{HostCode, HostError};
 
 pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, CliError> {
@@ -14,7 +14,7 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Cli
         ModeChoice::Process | ModeChoice::Direct => {
             // Rejects options that contradict the mode.
             options(Emit::Ir, mode, &arguments.coding, false)?;
-            let (source, mut disk) = open_program(&arguments.file, &arguments.coding.fast_paths)?;
+            let (source, mut disk) = files(&arguments).open()?;
             let checked = quaject_esp::check(source, &mut disk);
             terminal.print_diagnostics(&checked.sources, &checked.diagnostics);
             let Some(program) = checked.program else { return Ok(Status::Failed) };
@@ -26,10 +26,15 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Cli
     Ok(Status::Done)
 }
 
+fn files(arguments: &Graph) -> ProgramFiles<'_> {
+    let Graph { file, imports, coding, .. } = arguments;
+    ProgramFiles { root: file, fast_paths: &coding.fast_paths, import_folders: &imports.import_folders }
+}
+
 /// A picture of fused processes and fast paths.
 fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<String, CliError> {
     let compilation = Options { optimiser: Optimiser::On, ..options(Emit::Ir, mode, &arguments.coding, false)? };
-    let (_, outputs) = super::compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
+    let CompiledProgram { outputs, .. } = super::compile(terminal, files(arguments), &compilation)?;
     quaject_esp::states(&outputs.ir, &outputs.path_attempts).map_err(|error| {
         CliError::from(match error {
             DrawError::Empty => {

@@ -1,12 +1,14 @@
 //! `qj init`: creates a project from a template.
 
 use crate::arguments::Init;
+use crate::project::FILE_NAME;
 use crate::terminal::{CliError, Status, print};
 use quaject_esp_run::files::write_file;
 use quaject_esp_run::{HostCode, HostError};
 use std::fs;
 use std::path::Path;
 
+const PROJECT: &str = include_str!("../../resources/init/qj.toml");
 const PROGRAM: &str = include_str!("../../resources/init/main.esp");
 const INPUT: &str = include_str!("../../resources/init/main.in");
 const OUTPUT: &str = include_str!("../../resources/init/main.out");
@@ -23,8 +25,9 @@ pub(crate) fn init(arguments: Init) -> Result<Status, CliError> {
         .map(|name| name.trim_start_matches('-').to_string())
         .filter(|name| name.contains(|c: char| c.is_ascii_alphanumeric()))
         .unwrap_or_else(|| "main".to_string());
-    let files = [("esp", PROGRAM), ("in", INPUT), ("out", OUTPUT)]
-        .map(|(ending, text)| (folder.join(format!("{name}.{ending}")), text.replace("main", &name)));
+    let own = |ending: &str| format!("{name}.{ending}");
+    let files = [(FILE_NAME.to_string(), PROJECT), (own("esp"), PROGRAM), (own("in"), INPUT), (own("out"), OUTPUT)]
+        .map(|(file, text)| (folder.join(file), text.replace("main", &name)));
     // Checked before the first file is written, so that either all files are written or none.
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(CliError::from(
@@ -41,7 +44,12 @@ pub(crate) fn init(arguments: Init) -> Result<Status, CliError> {
         }
     }
     let go = if folder == Path::new(".") { String::new() } else { format!("  cd {}\n", shell_word(folder)) };
-    print(format!("made {name}.esp with its test; now\n{go}  qj run {name}.esp < {name}.in\n  qj test\n").as_bytes())?;
+    print(
+        format!(
+            "made {FILE_NAME} and {name}.esp with its test; now\n{go}  qj run < {name}.in\n  qj test\n  qj build\n"
+        )
+        .as_bytes(),
+    )?;
     Ok(Status::Done)
 }
 

@@ -2,25 +2,31 @@
 
 pub(crate) mod asm;
 pub(crate) mod build;
+mod build_request;
 pub(crate) mod check;
+pub(crate) mod dap;
 pub(crate) mod documents;
 pub(crate) mod explain;
 pub(crate) mod filter;
 pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod init;
+pub(crate) mod kernel;
+pub(crate) mod lsp;
 pub(crate) mod pipe;
+mod product;
 pub(crate) mod profile;
 pub(crate) mod promela;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod test;
+pub(crate) mod tickc;
 pub(crate) mod verify;
 
 use crate::terminal::{CliError, Status, Terminal};
 use quaject_diagnostic::{Message, Severity};
-use quaject_esp::{CompileError, Compiled, Mode, Options, Outputs, Refusal};
-use quaject_esp_run::disk::open_program;
+use quaject_esp::{CompileError, Compiled, Mode, Options, Outputs, Refusal, Source};
+use quaject_esp_run::disk::{Disk, open_program};
 use quaject_esp_run::files::is_same_file;
 use quaject_esp_run::{HostCode, HostError};
 use quaject_esp_syntax::span::SourceMap;
@@ -39,17 +45,37 @@ fn reject_aliased_files(program: &Path, output: Option<&Path>) -> Result<(), Cli
     Err(CliError::from(error.help("give the output another name")))
 }
 
-/// Compiles a program, with files of fast paths, and prints its diagnostics; an error if it has no output.
-fn compile(
-    terminal: &Terminal,
-    file: &Path,
-    fast_paths: &[PathBuf],
-    options: &Options,
-) -> Result<(SourceMap, Outputs), CliError> {
-    let (source, mut disk) = open_program(file, fast_paths)?;
+/// The files of a program, as the command line or its project names them.
+#[derive(Clone, Copy)]
+pub(crate) struct ProgramFiles<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) fast_paths: &'a [PathBuf],
+    /// Where imports are searched that are not found relative to the importing file.
+    pub(crate) import_folders: &'a [PathBuf],
+}
+
+impl ProgramFiles<'_> {
+    fn open(&self) -> Result<(Source, Disk), HostError> {
+        let (source, mut disk) = open_program(self.root, self.fast_paths)?;
+        disk.search_imports_in(self.import_folders);
+        Ok((source, disk))
+    }
+}
+
+/// A program that was compiled, and what it was made of.
+struct CompiledProgram {
+    sources: SourceMap,
+    outputs: Outputs,
+    /// The files that were read, the root first.
+    files: Vec<PathBuf>,
+}
+
+/// Compiles a program and prints its diagnostics; an error if it has no output.
+fn compile(terminal: &Terminal, files: ProgramFiles<'_>, options: &Options) -> Result<CompiledProgram, CliError> {
+    let (source, mut disk) = files.open()?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.print_diagnostics(&sources, &diagnostics);
-    let outputs = outputs.map_err(|reason| compile_error(file, reason))?;
+    let outputs = outputs.map_err(|reason| compile_error(files.root, reason))?;
     let requested = match options.mode {
         Mode::FastPath => &outputs.path_attempts[..],
         // `--report` lists the fast paths that this mode omits.
@@ -70,7 +96,7 @@ fn compile(
             Err(_) => terminal.print(&warning()),
         }
     }
-    Ok((sources, outputs))
+    Ok(CompiledProgram { sources, outputs, files: disk.paths_read() })
 }
 
 /// The error of a program without output; the diagnostics have been printed.

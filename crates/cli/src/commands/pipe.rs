@@ -7,6 +7,7 @@ use quaject_diagnostic::{Message, Severity};
 use quaject_esp_ir::text::counted;
 use quaject_esp_run::files::{NewFile, read_bytes, read_text};
 use quaject_esp_run::{HostCode, HostError};
+use quaject_pipe::ir::{FloatFormat, Total};
 use quaject_pipe::{
     Composer, Definitions, Error, Options, Outcome, Pipe, Report, Step, Store, TextDiagnostic, UserStep, read_pipe,
 };
@@ -175,10 +176,30 @@ fn result_lines(steps: &[Step], report: &Report) -> String {
             Outcome::Checksum(sum) => writeln!(text, "checksum {:04x}", !sum),
             Outcome::Crc32c(crc) => writeln!(text, "crc32c {crc:08x}"),
             Outcome::Count(bytes) => writeln!(text, "count {bytes}"),
-            Outcome::Total(total) => writeln!(text, "{step} {total}"),
+            Outcome::Total(total) => writeln!(text, "{step} {}", total_text(step, total)),
         };
     }
     text
+}
+
+/// A total, in the format of its step.
+fn total_text(step: &Step, total: u64) -> String {
+    let kind = match step {
+        Step::User(step) => step.total(),
+        Step::Copy
+        | Step::Checksum
+        | Step::Crc32c
+        | Step::Swap16
+        | Step::Swap32
+        | Step::Swap64
+        | Step::Xor(_)
+        | Step::Count => None,
+    };
+    match kind {
+        Some(Total::AddFloat(FloatFormat::F32)) => format!("{:?}", f32::from_bits(total as u32)),
+        Some(Total::AddFloat(FloatFormat::F64)) => format!("{:?}", f64::from_bits(total)),
+        Some(Total::Add | Total::Xor | Total::And | Total::Or | Total::Min | Total::Max) | None => total.to_string(),
+    }
 }
 
 /// The throughput of the pipe, compared with its steps composed and applied separately.

@@ -1,12 +1,11 @@
 //! `qj profile` and `qj fastpath`: record a profile, and suggest a fast path from it.
 
 use super::run::{print_notes, report_outcome, settings};
-use super::{compile, compile_error, reject_aliased_files};
-use crate::arguments::{self, Fastpath, FastpathCommand, Suggest};
+use super::{CompiledProgram, ProgramFiles, compile, compile_error, reject_aliased_files};
+use crate::arguments::{self, Fastpath, FastpathCommand, ImportFolders, Suggest};
 use crate::terminal::{CliError, Status, Terminal, write_output};
 use quaject_diagnostic::{Message, Severity};
 use quaject_esp::{Emit, Options, Profile, SuggestError, Suggestion, suggest};
-use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::{is_same_file, read_text, write_file};
 use quaject_esp_run::{HostCode, HostError};
 use std::path::Path;
@@ -15,13 +14,18 @@ pub(crate) fn profile(terminal: &Terminal, arguments: arguments::Profile) -> Res
     reject_aliased_files(&arguments.file, Some(&arguments.output))?;
     let settings = settings(&arguments.options, Some(arguments::Engine::Interp));
     let options = Options { checked: arguments.options.checked, ..Options::new(Emit::Ir) };
-    let (sources, outputs) = compile(terminal, &arguments.file, &[], &options)?;
+    let CompiledProgram { sources, outputs, .. } =
+        compile(terminal, files(&arguments.file, &arguments.imports), &options)?;
     let (report, run) = quaject_esp_run::profile(&outputs.ir, &settings)?;
     let profile = Profile::new(&outputs.ir, &run);
     write_file(&arguments.output, profile.text().as_bytes())?;
     print_notes(terminal, &report);
     terminal.print_note(profile.summary());
     Ok(report_outcome(terminal, &outputs.ir, &sources, report.outcome))
+}
+
+fn files<'a>(file: &'a Path, imports: &'a ImportFolders) -> ProgramFiles<'a> {
+    ProgramFiles { root: file, fast_paths: &[], import_folders: &imports.import_folders }
 }
 
 pub(crate) fn fastpath(terminal: &Terminal, arguments: Fastpath) -> Result<Status, CliError> {
@@ -39,7 +43,7 @@ fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, CliErr
         );
         return Err(CliError::from(error.help("give the output another name")));
     }
-    let (source, mut disk) = open_program(&arguments.file, &[])?;
+    let (source, mut disk) = files(&arguments.file, &arguments.imports).open()?;
     let checked = quaject_esp::check(source.clone(), &mut disk);
     terminal.print_diagnostics(&checked.sources, &checked.diagnostics);
     if checked.program.is_none() {

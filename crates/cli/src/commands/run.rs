@@ -1,24 +1,32 @@
 //! `qj run`, and the reports on the outcome of a run that other commands share.
 
-use super::{compile, compile_error, reject_aliased_files};
+use super::{CompiledProgram, ProgramFiles, compile, compile_error, reject_aliased_files};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
 use crate::coverage::LineCounts;
+use crate::project::Project;
 use crate::terminal::{CliError, Status, Terminal};
 use clap::ValueEnum;
 use quaject_esp::{CodeGrowth, Compiled, Emit, Limits, ManualPaths, Mode, Optimiser, Options, Outputs, PathAttempt};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, Program};
-use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::{NewFile, write_file};
 use quaject_esp_run::{
     DebugInfo, Engine, Header, HostCode, HostError, RunOutcome, RunReport, Settings, fault_diagnostic, render_fault,
 };
 use quaject_esp_syntax::span::{FileId, SourceMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliError> {
+pub(crate) fn run(terminal: &Terminal, mut arguments: Run) -> Result<Status, CliError> {
+    let project = Project::find(terminal, &arguments.project, arguments.file.as_slice())?;
+    let file = project.program(arguments.file.as_ref())?;
+    arguments.imports.import_folders = project.import_folders(&arguments.imports);
+    if arguments.options.externs.is_empty() {
+        arguments.options.externs.clone_from(&project.externs);
+    }
+    let (fast_paths, import_folders) = (&arguments.coding.fast_paths, &arguments.imports.import_folders);
+    let files = ProgramFiles { root: &file, fast_paths, import_folders };
     if arguments.adaptive {
-        return adaptive(terminal, &arguments);
+        return adaptive(terminal, files, &arguments, &project);
     }
     let settings = run_settings(&arguments)?;
     let (mode, why) = mode(&arguments);
@@ -37,31 +45,42 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
             .help("leave out `--mode`"),
         ));
     }
-    reject_coverage(&arguments, settings.engine, mode)?;
-    reject_aliased_files(&arguments.file, arguments.record.as_deref())?;
-    reject_aliased_files(&arguments.file, arguments.coverage.as_deref())?;
+    reject_observation(&arguments, settings.engine, mode)?;
+    reject_aliased_files(&file, arguments.record.as_deref())?;
+    reject_aliased_files(&file, arguments.coverage.as_deref())?;
+    reject_aliased_files(&file, arguments.chart.as_deref())?;
     let manual = manual(&arguments.options.externs);
     let optimiser = match (settings.engine, mode) {
         // The reference, which also replays recordings.
         (Engine::Interpreter, ModeChoice::Process) => Optimiser::Off,
-        _ if arguments.record.is_some() || arguments.coverage.is_some() => Optimiser::Off,
+        _ if arguments.record.is_some() || observation(&arguments).is_some() => Optimiser::Off,
         (Engine::Interpreter | Engine::C | Engine::Jit | Engine::Best, _) => Optimiser::On,
     };
     let compilation = options(Emit::Ir, mode, &arguments.coding, arguments.options.checked)?;
     let compilation = Options { manual, optimiser, ..compilation };
-    let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
+    let CompiledProgram { sources, outputs, .. } = compile(terminal, files, &compilation)?;
     let program = &outputs.ir;
+    let settings = with_bindings(settings, &project, &file, program);
     if arguments.report {
         report(mode, why, &outputs, settings.engine).into_iter().for_each(|item| terminal.print_status(item));
     }
-    let report = match (&arguments.record, &arguments.coverage) {
-        (None, None) => quaject_esp_run::run(program, &settings)?,
-        (None, Some(path)) => {
+    let report = match (&arguments.record, &arguments.coverage, &arguments.chart) {
+        (None, None, None) => quaject_esp_run::run(program, &settings)?,
+        (None, Some(path), _) => {
             let (report, lines) = quaject_esp_run::cover(program, &settings)?;
             write_file(path, LineCounts::of_run(&sources, &lines).lcov().as_bytes())?;
             report
         }
-        (Some(path), _) => {
+        (None, None, Some(path)) => {
+            let (report, log) = quaject_esp_run::log_messages(program, &settings, MAX_CHART_MESSAGES)?;
+            let fault = match &report.outcome {
+                RunOutcome::Fault(fault) => Some(&**fault),
+                RunOutcome::Exit(_) | RunOutcome::Failed(_) | RunOutcome::Signal(_) | RunOutcome::OutputClosed => None,
+            };
+            write_file(path, quaject_esp_check::run_chart(program, &log, fault).as_bytes())?;
+            report
+        }
+        (Some(path), ..) => {
             let mut file = NewFile::create(path)?;
             let header = Header {
                 files: sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
@@ -81,27 +100,39 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     Ok(report_outcome(terminal, program, &sources, report.outcome))
 }
 
-/// Rejects options that contradict `--coverage`.
-fn reject_coverage(arguments: &Run, engine: Engine, mode: ModeChoice) -> Result<(), HostError> {
-    if arguments.coverage.is_none() {
-        return Ok(());
-    }
+/// The largest number of messages in the chart of a run.
+const MAX_CHART_MESSAGES: usize = 1000;
+
+/// The option that makes the reference interpreter observe processes as written, if one is given.
+fn observation(arguments: &Run) -> Option<&'static str> {
+    let given = [("--coverage", arguments.coverage.is_some()), ("--chart", arguments.chart.is_some())];
+    given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+}
+
+/// Rejects options that contradict `--coverage` or `--chart`.
+fn reject_observation(arguments: &Run, engine: Engine, mode: ModeChoice) -> Result<(), HostError> {
+    let Some(option) = observation(arguments) else { return Ok(()) };
     let refusals = [
         (
             engine == Engine::C,
-            "`--coverage` needs the interpreter",
+            format!("`{option}` needs the interpreter"),
             "leave out `--engine c`: all engines have the same semantics",
         ),
         (
             mode != ModeChoice::Process,
-            "`--coverage` needs `--mode process`: it is of processes as written",
+            format!("`{option}` needs `--mode process`: it is of processes as written"),
             "leave out `--mode`",
         ),
-        (arguments.record.is_some(), "`--coverage` and `--record` are incompatible", "leave out one of them"),
-        (arguments.options.seed.is_some(), "`--coverage` records the reference schedule", "leave out `--seed`"),
+        (arguments.record.is_some(), format!("`{option}` and `--record` are incompatible"), "leave out one of them"),
+        (
+            option == "--coverage" && arguments.chart.is_some(),
+            "`--coverage` and `--chart` are incompatible".to_string(),
+            "leave out one of them",
+        ),
+        (arguments.options.seed.is_some(), format!("`{option}` is of the reference schedule"), "leave out `--seed`"),
     ];
-    match refusals.iter().find(|(is_given, ..)| *is_given) {
-        Some((_, cause, help)) => Err(HostError::usage(HostCode::Conflict, *cause).help(*help)),
+    match refusals.into_iter().find(|(is_given, ..)| *is_given) {
+        Some((_, cause, help)) => Err(HostError::usage(HostCode::Conflict, cause).help(help)),
         None => Ok(()),
     }
 }
@@ -115,6 +146,7 @@ fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
     let requested = [
         (arguments.record.is_some(), ModeChoice::Process, "as `--record` records the processes as written"),
         (arguments.coverage.is_some(), ModeChoice::Process, "as `--coverage` is of the processes as written"),
+        (arguments.chart.is_some(), ModeChoice::Process, "as `--chart` shows the processes as written"),
         (arguments.options.seed.is_some(), ModeChoice::Process, "as `--seed` schedules the processes as written"),
         (!arguments.coding.fast_paths.is_empty(), ModeChoice::Fastpath, FAST_PATHS),
         (
@@ -166,14 +198,20 @@ fn report(mode: ModeChoice, why: Option<&str>, outputs: &Outputs, engine: Engine
 }
 
 /// A run that forms fast paths while it runs.
-fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, CliError> {
+fn adaptive(
+    terminal: &Terminal,
+    files: ProgramFiles<'_>,
+    arguments: &Run,
+    project: &Project,
+) -> Result<Status, CliError> {
     only_adaptive(arguments)?;
     let settings = run_settings(arguments)?;
-    let (source, mut disk) = open_program(&arguments.file, &[])?;
+    let (source, mut disk) = files.open()?;
     let options = options(Emit::Ir, ModeChoice::Process, &arguments.coding, arguments.options.checked)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
     terminal.print_diagnostics(&sources, &diagnostics);
-    let program = outputs.map_err(|reason| compile_error(&arguments.file, reason))?.ir;
+    let program = outputs.map_err(|reason| compile_error(files.root, reason))?.ir;
+    let settings = with_bindings(settings, project, files.root, &program);
     let mut report = |line: &str| {
         if arguments.report {
             terminal.print_status(line);
@@ -182,6 +220,19 @@ fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, CliError> {
     let report = quaject_esp_run::adapt(&program, &settings, &source, &mut disk, &mut report)?;
     print_notes(terminal, &report);
     Ok(report_outcome(terminal, &program, &sources, report.outcome))
+}
+
+/// Adds the bindings of the project for channels that the command line does not bind. Those of its other programs are
+/// left out.
+fn with_bindings(mut settings: Settings, project: &Project, root: &Path, program: &Program) -> Settings {
+    for binding in &project.bindings {
+        let is_bound = settings.bindings.iter().any(|other| other.channel == binding.channel);
+        let is_known = program.channels.iter().any(|channel| channel.name == binding.channel);
+        if !is_bound && (is_known || project.roots == [root]) {
+            settings.bindings.push(binding.clone());
+        }
+    }
+    settings
 }
 
 /// Rejects options that contradict `--adaptive`.
@@ -206,6 +257,11 @@ fn only_adaptive(arguments: &Run) -> Result<(), HostError> {
         (
             arguments.coverage.is_some(),
             "`--adaptive` and `--coverage` are incompatible: coverage is of processes as written",
+            "leave out one of them",
+        ),
+        (
+            arguments.chart.is_some(),
+            "`--adaptive` and `--chart` are incompatible: a chart shows processes as written",
             "leave out one of them",
         ),
         (

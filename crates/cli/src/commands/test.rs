@@ -3,11 +3,12 @@
 
 use crate::arguments::{Engine, Test};
 use crate::coverage::LineCounts;
+use crate::project::Project;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
-use quaject_esp_run::files::{read_bytes, read_text, write_file};
+use quaject_esp_run::files::{is_same_file, read_bytes, read_text, write_file};
 use quaject_esp_run::{HostCode, HostError};
 use similar::TextDiff;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -60,7 +61,8 @@ struct RunOutput {
 
 pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliError> {
     reject_coverage(&arguments)?;
-    let mut cases = selected_cases(&arguments)?;
+    let project = Project::find(terminal, &arguments.project, &arguments.paths)?;
+    let mut cases = selected_cases(&arguments, &project)?;
     let is_selected = |case: &Case| {
         let path = case.program.to_string_lossy();
         arguments.filter.is_empty() || arguments.filter.iter().any(|text| path.contains(text.as_str()))
@@ -88,7 +90,9 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliEr
     }
     let mut coverage = LineCounts::default();
     let mut results = Vec::new();
-    for ((case, engine), (outcome, elapsed)) in jobs.iter().zip(run_in_parallel(&jobs, &arguments)?) {
+    for ((case, engine), (outcome, elapsed)) in
+        jobs.iter().zip(run_in_parallel(&jobs, &arguments, &project_options(&project)?)?)
+    {
         let path = case.program.display();
         let name = if engines.len() > 1 { format!("{path} ({})", engine_name(*engine)) } else { path.to_string() };
         let report = match outcome {
@@ -222,8 +226,16 @@ fn escaped(text: &str) -> String {
 }
 
 /// The tests that the command line selects. With `--bless` a program that is named becomes a test.
-fn selected_cases(arguments: &Test) -> Result<Vec<Case>, CliError> {
+fn selected_cases(arguments: &Test, project: &Project) -> Result<Vec<Case>, CliError> {
     let mut cases = Vec::new();
+    if arguments.paths.is_empty() {
+        let folder = project.folder().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        find_cases(folder, &mut cases)?;
+        for root in &project.roots {
+            let is_found = cases.iter().any(|case| is_same_file(&case.program, root));
+            cases.extend(if is_found { None } else { Case::of(root.clone())? });
+        }
+    }
     for path in &arguments.paths {
         let metadata =
             path.metadata().map_err(|error| CliError::from(HostError::file("read", path.display(), &error)))?;
@@ -247,8 +259,23 @@ fn selected_cases(arguments: &Test) -> Result<Vec<Case>, CliError> {
     Ok(cases)
 }
 
+/// The options of `qj run` that a project has for all its programs.
+fn project_options(project: &Project) -> Result<Vec<OsString>, HostError> {
+    let import_folders = project.import_folders.iter().map(|folder| ("--import-folder", folder));
+    let externs = project.externs.iter().map(|file| ("--extern", file));
+    let mut words = Vec::new();
+    for (option, path) in import_folders.chain(externs) {
+        words.extend([OsString::from(option), absolute(path)?.into_os_string()]);
+    }
+    Ok(words)
+}
+
 /// Runs tests in parallel, each worker taking the next job; the outcomes in the order of the jobs, with their times.
-fn run_in_parallel(jobs: &[(&Case, Engine)], arguments: &Test) -> Result<Vec<(Outcome, Duration)>, CliError> {
+fn run_in_parallel(
+    jobs: &[(&Case, Engine)],
+    arguments: &Test,
+    project_options: &[OsString],
+) -> Result<Vec<(Outcome, Duration)>, CliError> {
     let qj = std::env::current_exe()
         .map_err(|error| CliError::from(HostError::new(HostCode::System, format!("cannot find qj itself: {error}"))))?;
     let next = AtomicUsize::new(0);
@@ -259,7 +286,7 @@ fn run_in_parallel(jobs: &[(&Case, Engine)], arguments: &Test) -> Result<Vec<(Ou
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((case, engine)) = jobs.get(index) else { return };
             let begun = Instant::now();
-            let run = case.run(&qj, *engine, arguments);
+            let run = case.run(&qj, *engine, arguments, project_options);
             let elapsed = begun.elapsed();
             let outcome = run.and_then(|mut output| {
                 let coverage = std::mem::take(&mut output.coverage);
@@ -348,7 +375,13 @@ impl Case {
     }
 
     /// Runs the program by `qj run`.
-    fn run(&self, qj: &Path, engine: Engine, options: &Test) -> Result<RunOutput, HostError> {
+    fn run(
+        &self,
+        qj: &Path,
+        engine: Engine,
+        options: &Test,
+        project_options: &[OsString],
+    ) -> Result<RunOutput, HostError> {
         let limit = Duration::from_secs(options.timeout);
         let failed = |error: io::Error| HostError::new(HostCode::System, format!("cannot run the program: {error}"));
         let folder = match self.program.parent() {
@@ -359,6 +392,7 @@ impl Case {
         let mut command = Command::new(qj);
         command.current_dir(folder).args(["run", "--color", "never", "--checked", "--clock", "virtual", "--engine"]);
         command.arg(engine_name(engine)).arg(self.program.file_name().unwrap_or_default());
+        command.args(project_options);
         for (channel, path) in &self.inputs {
             command.arg("--bind").arg(format!("{channel}=data:{}", absolute(path)?.display()));
         }

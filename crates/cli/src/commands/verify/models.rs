@@ -1,22 +1,22 @@
 //! Reads a program and its models; shared by `qj verify`, `qj check`, `qj replay` and `qj build --emit promela`.
 
+use super::super::ProgramFiles;
 use crate::terminal::{CliError, Terminal};
 use quaject_esp::{LoweredModels, ModelSelection, UnknownName};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::disk::open_program;
 use quaject_esp_run::{HostCode, HostError};
-use std::path::Path;
+use std::path::PathBuf;
 
-/// Reads a program with its models and prints its diagnostics.
+/// Reads a program with its models and prints its diagnostics; also returns the files that were read.
 pub(crate) fn open_models(
     terminal: &Terminal,
-    file: &Path,
+    files: ProgramFiles<'_>,
     subject: &ModelSelection,
-) -> Result<LoweredModels, CliError> {
-    let (source, mut disk) = open_program(file, &[])?;
+) -> Result<(LoweredModels, Vec<PathBuf>), CliError> {
+    let (source, mut disk) = ProgramFiles { fast_paths: &[], ..files }.open()?;
     let modelled = quaject_esp::models(source, &mut disk, subject).map_err(unknown_name)?;
     terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
-    Ok(modelled)
+    Ok((modelled, disk.paths_read()))
 }
 
 /// The help of a command that needs one of several models.

@@ -1,12 +1,11 @@
 //! `qj check --verify`: a search of some milliseconds in addition to the other checks.
 
+use super::super::ProgramFiles;
 use super::models::unknown_name;
 use crate::terminal::{CliError, Terminal, print_verdict};
 use quaject_esp::ModelSelection;
 use quaject_esp_check::{Limits, Options, Timer, Verdict};
-use quaject_esp_run::disk::open_program;
 use quaject_esp_run::monotonic_time;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The time for all models of a program, in milliseconds.
@@ -15,9 +14,9 @@ const QUICK_CHECK_MS: u64 = 100;
 const QUICK_CHECK_BYTES: u64 = 256_000_000;
 
 /// Verifies a program within a short time; true if a run has a violation, which is printed.
-pub(crate) fn quick_check(terminal: &Terminal, file: &Path) -> Result<bool, CliError> {
+pub(crate) fn quick_check(terminal: &Terminal, files: ProgramFiles<'_>) -> Result<bool, CliError> {
     let started = Instant::now();
-    let (source, mut disk) = open_program(file, &[])?;
+    let (source, mut disk) = ProgramFiles { fast_paths: &[], ..files }.open()?;
     let modelled = quaject_esp::models(source, &mut disk, &ModelSelection::default()).map_err(unknown_name)?;
     let models = modelled.models.unwrap_or_default();
     let (mut is_violated, mut undecided) = (false, Vec::new());
@@ -43,7 +42,8 @@ pub(crate) fn quick_check(terminal: &Terminal, file: &Path) -> Result<bool, CliE
         }
     }
     if let (false, Some(what)) = (is_violated, undecided.first()) {
-        terminal.print_note(format!("{}: not verified in {QUICK_CHECK_MS} ms; `qj verify` {what}", file.display()));
+        terminal
+            .print_note(format!("{}: not verified in {QUICK_CHECK_MS} ms; `qj verify` {what}", files.root.display()));
     }
     Ok(is_violated)
 }

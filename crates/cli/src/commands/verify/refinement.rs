@@ -1,5 +1,6 @@
 //! `qj verify --fastpath`: checks that each model's program with fast paths refines the program without.
 
+use super::super::ProgramFiles;
 use super::models::unknown_name;
 use super::report::print_record;
 use super::search::{unwrap_or_report, with_progress};
@@ -9,19 +10,21 @@ use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::{Limits, LoweredModels, ModelSelection, RefinementModel, refinement_models};
 use quaject_esp_check::{Options, RefinementInput, RefinementVerdict, refine};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::disk::open_program;
 use quaject_esp_run::{HostCode, HostError};
 
-pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Result<Status, CliError> {
-    let (source, mut disk) = open_program(&arguments.file, &arguments.fast_paths)?;
+pub(super) fn verify_refinement(
+    terminal: &Terminal,
+    files: ProgramFiles<'_>,
+    arguments: &Verify,
+) -> Result<Status, CliError> {
+    let (source, mut disk) = files.open()?;
     let subject = ModelSelection { model: arguments.model.clone(), scope: None };
     let compared = refinement_models(source, &mut disk, &subject, Limits::default()).map_err(unknown_name)?;
     let modelled = &compared.modelled;
     terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
     let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Usage) };
     if fast.iter().all(|fast| fast.path_attempts.is_empty() && fast.excluded.is_empty()) {
-        let error =
-            HostError::new(HostCode::Empty, format!("`{}` has no fast paths to compare", arguments.file.display()));
+        let error = HostError::new(HostCode::Empty, format!("`{}` has no fast paths to compare", files.root.display()));
         return Err(CliError::from(
             error
                 .help("write one, name its file with `--fast-paths FILE.fp`, or have one found: `qj fastpath suggest`"),

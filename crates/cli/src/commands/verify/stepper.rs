@@ -6,22 +6,12 @@ use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use crossterm::{cursor, execute, queue};
-use quaject_esp_check::{AwaitedEvent, Configuration, Counterexample, InstanceStatus};
-use quaject_esp_exec::step::{Control, Step};
-use quaject_esp_ir::ir::{Direction, Program};
+use quaject_esp_check::{Configuration, Counterexample, Stop, stops};
+use quaject_esp_exec::step::Control;
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::text::location_text;
 use std::io::{self, Write};
 
 const KEYS: &str = "next: right, space   back: left   first: home   last: end   leave: q";
-
-/// A page: a visible step, and the next configuration in which its participants wait.
-struct Page {
-    /// The step; empty before the first.
-    line: String,
-    actors: Vec<u32>,
-    configuration: usize,
-}
 
 /// Shows a run until the user leaves.
 pub(crate) fn step_through(
@@ -29,7 +19,7 @@ pub(crate) fn step_through(
     found: &Counterexample,
     configurations: &[Configuration],
 ) -> io::Result<()> {
-    let pages = pages(&model.program, found, configurations.len());
+    let pages = stops(&model.program, found, configurations.len());
     let mut out = io::stdout();
     enable_raw_mode()?;
     let shown = execute!(out, EnterAlternateScreen, cursor::Hide)
@@ -45,7 +35,7 @@ fn turn_pages(
     model: &ModelProgram,
     found: &Counterexample,
     configurations: &[Configuration],
-    pages: &[Page],
+    pages: &[Stop],
 ) -> io::Result<()> {
     let mut at = 0;
     loop {
@@ -78,38 +68,11 @@ fn turn_pages(
     }
 }
 
-fn pages(program: &Program, found: &Counterexample, configurations: usize) -> Vec<Page> {
-    let mut pages = vec![Page { line: String::new(), actors: Vec::new(), configuration: 0 }];
-    for (index, traced) in found.steps.iter().enumerate() {
-        let last = index + 1 == found.steps.len();
-        let configuration = (index + 1).min(configurations.saturating_sub(1));
-        match traced.text(program, last && found.violation.is_step()) {
-            Some(mut line) => {
-                if found.cycle.is_some_and(|cycle| cycle == index) {
-                    line.push_str("   (the cycle starts here)");
-                }
-                let actors = match traced.step {
-                    Step::Communicate { sender, receiver, .. } => vec![sender, receiver],
-                    Step::Local { instance }
-                    | Step::FromEnvironment { instance, .. }
-                    | Step::ToEnvironment { instance, .. }
-                    | Step::After { instance, .. }
-                    | Step::Else { instance } => vec![instance],
-                };
-                pages.push(Page { line, actors, configuration });
-            }
-            // An invisible step belongs to the step before it.
-            None => pages.last_mut().expect("there is a first page").configuration = configuration,
-        }
-    }
-    pages
-}
-
 fn page_text(
     model: &ModelProgram,
     found: &Counterexample,
     configurations: &[Configuration],
-    pages: &[Page],
+    pages: &[Stop],
     at: usize,
     height: usize,
 ) -> Vec<String> {
@@ -120,7 +83,9 @@ fn page_text(
     let first = at.saturating_sub(room / 2).min(pages.len().saturating_sub(room)).max(1);
     for (number, page) in pages.iter().enumerate().skip(first).take(room) {
         let mark = if number == at { '>' } else { ' ' };
-        lines.push(format!("{mark}{number:>4}  {}", page.line));
+        let is_cycle = found.cycle.is_some() && found.cycle == page.step;
+        let cycle = if is_cycle { "   (the cycle starts here)" } else { "" };
+        lines.push(format!("{mark}{number:>4}  {}{cycle}", page.text));
     }
     lines.push(String::new());
     let Some(configuration) = configurations.get(pages[at].configuration) else { return lines };
@@ -130,7 +95,7 @@ fn page_text(
             continue;
         }
         let mark = if pages[at].actors.contains(&(instance as u32)) { '*' } else { ' ' };
-        lines.push(format!("{mark}{}  {}", program.instance_name(instance as u32), where_text(program, status)));
+        lines.push(format!("{mark}{}  {}", program.instance_name(instance as u32), status.text(program)));
         if !status.variables.is_empty() {
             let variables: Vec<String> =
                 status.variables.iter().map(|(name, value)| format!("{name} = {value}")).collect();
@@ -142,43 +107,4 @@ fn page_text(
         lines.extend(found.violation.text(program).lines().map(str::to_string));
     }
     lines
-}
-
-/// The location of an instance and what it waits for.
-fn where_text(program: &Program, status: &InstanceStatus) -> String {
-    let at = location_text(program, status.location);
-    match status.control {
-        Control::Ended => "has ended".into(),
-        Control::Running { .. } if status.location.line == 0 => "runs its first local code".into(),
-        Control::Running { .. } => format!("runs at {at}"),
-        Control::CapturedByPath { .. } => format!("at {at} is on a fast path"),
-        Control::Waiting { .. } => {
-            let mut waits: Vec<String> = Vec::new();
-            for wait in status.waits.iter().map(|wait| awaited_text(program, wait)) {
-                if !waits.contains(&wait) {
-                    waits.push(wait);
-                }
-            }
-            let waits = if waits.is_empty() { "a guard that stays false".to_string() } else { waits.join("; ") };
-            format!("at {at} waits for {waits}")
-        }
-    }
-}
-
-fn awaited_text(program: &Program, awaited: &AwaitedEvent) -> String {
-    match awaited {
-        AwaitedEvent::Partner(channel, direction, partners) => {
-            let verb = match direction {
-                Direction::In => "write",
-                Direction::Out => "read",
-            };
-            let names: Vec<String> = partners.iter().map(|partner| program.instance_name(*partner)).collect();
-            let partners = if names.is_empty() { "no process".to_string() } else { names.join(" or ") };
-            format!("{partners} to {verb} {}", program.channels[channel.0 as usize].name)
-        }
-        AwaitedEvent::Environment(channel) => {
-            format!("the environment at {}", program.channels[channel.0 as usize].name)
-        }
-        AwaitedEvent::Time => "a time".into(),
-    }
 }
