@@ -12,7 +12,7 @@ use quaject_esp_gen::Checks;
 use quaject_esp_gen::RUNTIME_HEADER;
 use quaject_esp_gen::c::{LineMarks, Options, Style, TraceMode, generate};
 use quaject_esp_gen::layout::{Abi, ExternalChannel};
-use quaject_esp_ir::ir::{ChannelId, Operation, Program, Terminator};
+use quaject_esp_ir::ir::{ChannelId, Op, Operation, Program, Terminator};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -142,12 +142,16 @@ fn source(programs: &[(&Sample, &Program)], order: ByteOrder, max_align: u64) ->
 /// The limit of messages per step: 3 for every other sample in which the time of a message is unobservable (one sink,
 /// no clock, no extern functions), else 1.
 fn limit(sample: &Sample, program: &Program, abi: &Abi) -> u64 {
-    let mut waits = program.processes.iter().flat_map(|process| &process.body.blocks).filter_map(|block| {
-        let Terminator::Wait(wait) = &block.terminator else { return None };
-        Some(wait)
+    let mut blocks = program.processes.iter().flat_map(|process| &process.body.blocks);
+    let observes_time = blocks.any(|block| {
+        let waits_for_time = match &block.terminator {
+            Terminator::Wait(wait) => {
+                wait.branches.iter().any(|branch| matches!(branch.operation, Operation::After { .. }))
+            }
+            _no_wait => false,
+        };
+        waits_for_time || block.instructions.iter().any(|instruction| matches!(instruction.op, Op::Deadline { .. }))
     });
-    let observes_time =
-        waits.any(|wait| wait.branches.iter().any(|branch| matches!(branch.operation, Operation::After { .. })));
     if abi.sinks.len() > 1 || observes_time || !program.externs.is_empty() { 1 } else { 1 + sample.seed % 2 * 2 }
 }
 

@@ -11,9 +11,9 @@ use quaject_esp_ir::ir::{ChannelId, MemoryMode, PoolId, Program};
 use quaject_esp_ir::verify::verify;
 use quaject_esp_lower::lower;
 use quaject_esp_run::{DebugInfo, MachineCode};
-use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::check::analyze;
 use quaject_esp_syntax::diagnostics::Severity;
-use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_esp_syntax::span::{SourceFile, SourceMap};
 
 /// A maximum of IR steps that no sample reaches.
 const BUDGET: u64 = 20_000_000;
@@ -21,19 +21,11 @@ const BUDGET: u64 = 20_000_000;
 /// The deadlines that a run waits for: programs with a periodic timer do not end. `driver.c` has the same limit.
 const MAX_DEADLINES: u32 = 200;
 
-struct NoImports;
-
-impl Loader for NoImports {
-    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
-        Err("samples import nothing".into())
-    }
-}
-
 /// Checks and lowers a sample's text, which has to be well-typed.
 pub fn compile(sample: &Sample) -> Result<Program, String> {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("sample.esp", sample.source.clone()));
-    let analysis = analyze(&mut sources, root, &mut NoImports);
+    let analysis = analyze(&mut sources, root, &mut sample.loader());
     match analysis.program {
         Some(program) => {
             let program = lower(&program, &sources);
@@ -45,8 +37,8 @@ pub fn compile(sample: &Sample) -> Result<Program, String> {
         None => {
             let error = analysis.diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error);
             let error = error.expect("a program is refused with an error");
-            let line = sources.start(error.span).line;
-            Err(format!("line {line}: {:?}: {}", error.code, error.message))
+            let (file, line) = (&sources.file(error.span.file).name, sources.start(error.span).line);
+            Err(format!("{file}:{line}: {:?}: {}", error.code, error.message))
         }
     }
 }

@@ -15,4 +15,5 @@ pub mod marshal;
 pub mod modes;
 pub mod prove;
 pub mod repository;
+pub mod soak;
 pub mod talkative;

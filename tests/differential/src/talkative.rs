@@ -1,6 +1,8 @@
 //! Small random programs whose processes communicate without a common script: for engines that explore every order of
 //! events. Unlike those of `generate`, most deadlock or fault.
 
+use crate::environment::Script;
+use crate::generate::{Outcome, Sample};
 use fastrand::Rng;
 use std::fmt::Write;
 
@@ -29,6 +31,12 @@ pub fn program(seed: u64) -> String {
     let mut writer = Writer { rng, channels, process: 0, text: String::new(), fresh: 0, scope: Vec::new() };
     writer.program(processes);
     writer.text
+}
+
+/// Likewise, as a sample without a script.
+pub fn sample(seed: u64) -> Sample {
+    let source = program(seed);
+    Sample { seed, source, files: Vec::new(), script: Script::default(), outcome: Outcome::Open }
 }
 
 /// A program whose processes can wait at any operation forever, with a label before each operation, and how many

@@ -44,7 +44,7 @@ fn on_stack_replacement_preserves_behaviour() {
                 fast += 1;
                 changed += changes;
             }
-            Err(error) => failures.push((sample.source.len(), seed, sample.source, error)),
+            Err(error) => failures.push((sample.source.len(), seed, sample.text(), error)),
         }
     }
     failures.sort();

@@ -33,7 +33,8 @@ fn default_mode_preserves_behaviour() {
         }
         for turn in 0..turns {
             let script = script(path, &written, turn);
-            let sample = Sample { seed: turn, source: String::new(), script, outcome: Outcome::Determined };
+            let sample =
+                Sample { seed: turn, source: String::new(), files: Vec::new(), script, outcome: Outcome::Determined };
             // Some do not terminate for any input.
             let Ok(plain) = interpret(&sample, &written) else { break };
             // A random number can be a count of messages; the C driver has a limit.

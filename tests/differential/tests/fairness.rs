@@ -151,6 +151,7 @@ fn no_wait_is_longer_than_reported() {
         .map(|case| Sample {
             seed: 0,
             source: case.source.clone(),
+            files: Vec::new(),
             script: case.script.clone(),
             outcome: Outcome::Determined,
         })

@@ -6,7 +6,6 @@ use quaject_differential::interpret::{compile, interpret, profile};
 use quaject_differential::machine::Compiler;
 use quaject_differential::modes::{Mode, agree, transform};
 use quaject_differential::prove::{Plan, prove};
-use quaject_esp_syntax::span::FileId;
 use quaject_test_support::{Effort, tool};
 
 /// Whether the seed's program has this form, or why the form is wrong.
@@ -21,11 +20,11 @@ fn check(seed: u64, mode: Mode) -> Result<bool, String> {
 fn interpreted(mode: Mode) {
     let first: u64 = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
     let (mut made, mut failures) = (0, Vec::new());
-    let count = Effort::wanted().pick(400, 4_000, 200_000);
+    let count = Effort::wanted().pick(400, 2_500, 200_000);
     for seed in first..first + count {
         match check(seed, mode) {
             Ok(has_form) => made += u64::from(has_form),
-            Err(error) => failures.push((generate(seed).source, seed, error)),
+            Err(error) => failures.push((generate(seed).text(), seed, error)),
         }
     }
     failures.sort_by_key(|(source, _, _)| source.len());
@@ -53,11 +52,11 @@ fn check_suggested(seed: u64) -> Result<bool, String> {
     let profile = quaject_esp::Profile::new(&program, &profile(&sample, &program)?);
     let root = quaject_esp::File { name: "sample.esp".into(), bytes: sample.source.clone().into_bytes() };
     let mut source = quaject_esp::Source { root, fast_paths: Vec::new() };
-    let Ok(suggestion) = quaject_esp::suggest(&source, &mut NoImports, &profile) else { return Ok(false) };
+    let Ok(suggestion) = quaject_esp::suggest(&source, &mut sample.loader(), &profile) else { return Ok(false) };
     source.root.bytes.extend(suggestion.text.bytes());
     let options =
         quaject_esp::Options { mode: quaject_esp::Mode::FastPath, ..quaject_esp::Options::new(quaject_esp::Emit::Ir) };
-    let compiled = quaject_esp::compile(source, &mut NoImports, &options);
+    let compiled = quaject_esp::compile(source, &mut sample.loader(), &options);
     let made = compiled.outputs.map_err(|_| format!("{}\n{:?}", suggestion.text, compiled.diagnostics))?.ir;
     let (plain, behaviour) = (interpret(&sample, &program)?, interpret(&sample, &made)?);
     agree(&sample, &program, &plain, &behaviour).map_err(|error| format!("{}\n{error}", suggestion.text))?;
@@ -66,24 +65,16 @@ fn check_suggested(seed: u64) -> Result<bool, String> {
 
 #[test]
 fn suggested_fast_paths_preserve_behaviour() {
-    let count = Effort::wanted().pick(200, 2_000, 50_000);
+    let count = Effort::wanted().pick(200, 1_200, 50_000);
     let mut suggested = 0;
     for seed in 0..count {
         match check_suggested(seed) {
             Ok(has_one) => suggested += u64::from(has_one),
-            Err(error) => panic!("seed {seed}: {error}\n{}", generate(seed).source),
+            Err(error) => panic!("seed {seed}: {error}\n{}", generate(seed).text()),
         }
     }
     println!("{suggested} were suggested");
     assert!(suggested > count / 20, "only {suggested} of {count} programs have one");
-}
-
-struct NoImports;
-
-impl quaject_esp::Loader for NoImports {
-    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
-        Err("samples import nothing".into())
-    }
 }
 
 #[test]
@@ -92,9 +83,9 @@ fn other_forms_in_c() {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     for mode in [Mode::Direct, Mode::Automata, Mode::Auto, Mode::FastPath] {
         let compiler = Compiler::native(compiler, &["-w"]);
-        let seeds = 0..Effort::wanted().pick(200, 2_000, 100_000);
+        let seeds = 0..Effort::wanted().pick(200, 1_200, 100_000);
         let found = prove(&Plan { seeds, batch: 200, workers, mode, compiler, patience: 20 });
-        let smallest = found.failures.iter().map(|(seed, error)| (generate(*seed).source, seed, error));
+        let smallest = found.failures.iter().map(|(seed, error)| (generate(*seed).text(), seed, error));
         if let Some((source, seed, error)) = smallest.min_by_key(|(source, _, _)| source.len()) {
             panic!("{mode:?}: {} failures; the smallest, seed {seed}: {error}\n{source}", found.failures.len());
         }

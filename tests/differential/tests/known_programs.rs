@@ -70,7 +70,7 @@ fn engines_agree(folder: &str, compile: impl Fn(&Sample) -> Result<Program, Stri
         .iter()
         .map(|path| {
             let source = std::fs::read_to_string(path).expect("the program can be read");
-            Sample { seed: 0, source, script: Script::default(), outcome: Outcome::Open }
+            Sample { seed: 0, source, files: Vec::new(), script: Script::default(), outcome: Outcome::Open }
         })
         .collect();
     let compiled: Vec<_> =

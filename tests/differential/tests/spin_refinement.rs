@@ -1,7 +1,7 @@
 //! Refinement checks of random programs with random fast paths by Spin: it agrees with the built-in checker, and finds
 //! the violations of mutants.
 
-use quaject_differential::generate::generate;
+use quaject_differential::generate::{Sample, generate};
 use quaject_differential::modes::with_path;
 use quaject_differential::talkative;
 use quaject_esp_check::{
@@ -16,25 +16,17 @@ use quaject_esp_ir::verify::verify;
 use quaject_esp_lower::lower_model;
 use quaject_esp_run::monotonic_time;
 use quaject_esp_run::spin::{Spin, SpinOutcome, SpinProperty};
-use quaject_esp_syntax::check::{Loader, analyze};
-use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_esp_syntax::check::analyze;
+use quaject_esp_syntax::span::{SourceFile, SourceMap};
 use quaject_test_support::{Effort, tool};
 use std::ffi::OsString;
 use std::time::Duration;
 
-struct NoImports;
-
-impl Loader for NoImports {
-    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
-        Err("samples import nothing".into())
-    }
-}
-
 /// A program in an environment with one message; none if it is not well-typed.
-fn model(text: String) -> Option<ModelProgram> {
+fn model(sample: &Sample) -> Option<ModelProgram> {
     let mut sources = SourceMap::default();
-    let root = sources.add(SourceFile::new("sample.esp", text));
-    let program = analyze(&mut sources, root, &mut NoImports).program?;
+    let root = sources.add(SourceFile::new("sample.esp", sample.source.clone()));
+    let program = analyze(&mut sources, root, &mut sample.loader()).program?;
     let mut model = lower_model(&program, None, None, &sources);
     model.messages.iter_mut().flatten().for_each(|values| *values = Values::One);
     model.results.iter_mut().for_each(|values| *values = Values::One);
@@ -103,14 +95,15 @@ fn mutants(program: &Program) -> Vec<Program> {
 }
 
 /// Checks samples and their mutants; the number of mutants that Spin finds. None if a tool is missing.
-fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String) -> Option<usize> {
+fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> Sample) -> Option<usize> {
     if tool(&["spin"]).is_none() || tool(&["tcc"]).is_none() {
         return None;
     }
     let (mut compared, mut entered, mut wrong) = (0, 0, 0);
     for seed in seeds {
-        let text = sample(seed);
-        let Some(model) = model(text.clone()) else { continue };
+        let sample = sample(seed);
+        let text = sample.text();
+        let Some(model) = model(&sample) else { continue };
         let Some(made) = with_path(seed, &model.program, Checks::On) else { continue };
         let input = RefinementInput {
             specification: &model,
@@ -152,12 +145,12 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
 fn programs_that_end() {
     // Promela replaces one value of the environment by another one where a pattern tests for it.
     let is_closed = |seed: &u64| !generate(*seed).source.contains("external out");
-    let wrong = compare((0..Effort::wanted().pick(100, 1_000, 10_000)).filter(is_closed), |seed| generate(seed).source);
+    let wrong = compare((0..Effort::wanted().pick(100, 500, 10_000)).filter(is_closed), generate);
     assert_ne!(wrong, Some(0), "Spin finds nothing in what was made wrong");
 }
 
 /// Few of these mutants are visible.
 #[test]
 fn programs_without_a_common_order() {
-    compare(0..Effort::wanted().pick(50, 1_000, 10_000), talkative::program);
+    compare(0..Effort::wanted().pick(50, 500, 10_000), talkative::sample);
 }

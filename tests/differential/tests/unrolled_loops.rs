@@ -60,7 +60,7 @@ fn reduced(bits: u32, polynomial: &str) -> String {
 fn sample(source: &str, data: Vec<u8>, times: i128) -> Sample {
     let message = vec![Datum::Bytes(data), Datum::Int(times)];
     let script = Script { inputs: vec![("inputC".into(), vec![message])], held: Vec::new() };
-    Sample { seed: 0, source: source.into(), script, outcome: Outcome::Open }
+    Sample { seed: 0, source: source.into(), files: Vec::new(), script, outcome: Outcome::Open }
 }
 
 struct NoImports;

@@ -11,24 +11,17 @@ use quaject_esp_exec::step::{Checks, Effect, Machine, State, Step};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Values};
 use quaject_esp_lower::lower_model;
-use quaject_esp_syntax::check::{Loader, analyze};
-use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_esp_syntax::check::analyze;
+use quaject_esp_syntax::span::{SourceFile, SourceMap};
 use quaject_test_support::Effort;
 use std::collections::HashSet;
-
-struct NoImports;
-
-impl Loader for NoImports {
-    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
-        Err("samples import nothing".into())
-    }
-}
 
 /// A random program in an environment with one message.
 fn model(seed: u64) -> ModelProgram {
     let mut sources = SourceMap::default();
-    let root = sources.add(SourceFile::new("sample.esp", generate(seed).source));
-    let program = analyze(&mut sources, root, &mut NoImports).program.expect("samples are well-typed");
+    let sample = generate(seed);
+    let root = sources.add(SourceFile::new("sample.esp", sample.source.clone()));
+    let program = analyze(&mut sources, root, &mut sample.loader()).program.expect("samples are well-typed");
     let mut model = lower_model(&program, None, None, &sources);
     model.messages.iter_mut().flatten().for_each(|values| *values = Values::One);
     model.results.iter_mut().for_each(|values| *values = Values::One);
@@ -161,15 +154,15 @@ fn checker_agrees_with_the_exhaustive_search() {
             verdict(&all),
             wrong,
             "seed {seed}\n{}\n{}",
-            generate(seed).source,
+            generate(seed).text(),
             all.text(&model, &Options::default())
         );
-        assert_eq!(verdict(&reduced), wrong, "seed {seed}, reduced\n{}", generate(seed).source);
+        assert_eq!(verdict(&reduced), wrong, "seed {seed}, reduced\n{}", generate(seed).text());
         let merged = explore(Reduction::Communications, 1);
-        assert_eq!(verdict(&merged), wrong, "seed {seed}, merged\n{}", generate(seed).source);
+        assert_eq!(verdict(&merged), wrong, "seed {seed}, merged\n{}", generate(seed).text());
         if !wrong {
             assert!(reduced.states <= merged.states && merged.states <= all.states);
-            assert_eq!(all.states as usize, states, "seed {seed}\n{}", generate(seed).source);
+            assert_eq!(all.states as usize, states, "seed {seed}\n{}", generate(seed).text());
             assert_eq!(explore(Reduction::Off, 2).states as usize, states, "seed {seed}, two threads");
             assert!(reduced.states <= all.states);
             saved += states - reduced.states as usize;

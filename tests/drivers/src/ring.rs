@@ -1,8 +1,8 @@
 //! `ring:`, between programs, and between programs and C with `quaject/ring_stream.h`, including peers that violate the
 //! protocol.
 
-use super::udp::ticks;
 use super::{Running, engines, eventually, qj, text};
+use quaject_test_support::processor::await_idle;
 use quaject_test_support::{Effort, tool};
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -217,7 +217,7 @@ process slow {
   var count: u32 = 0;
   in(ringC, _);
   out(sayC, 1);
-  alt { after (2 s) { } }
+  alt { after (5 s) { } }
   while { in(ringC, _); count += 1; out(sayC, count); }
 }
 ";
@@ -232,10 +232,7 @@ fn a_full_ring_is_waited_for_without_the_processor() {
         let reading = Running::start(&mut qj(other.path(), engine, SLOW, &bind));
         // Both sleep: one for room, one for the timer.
         await_connection(&path);
-        let before = (ticks(written.id()), ticks(reading.id()));
-        std::thread::sleep(Duration::from_millis(700));
-        let used = (ticks(written.id()) - before.0, ticks(reading.id()) - before.1);
-        assert!(used.0 <= 1 && used.1 <= 1, "{engine}: {used:?} ticks of waiting");
+        await_idle(&[written.id(), reading.id()], 1, engine);
         let said: String = [1].into_iter().chain(1..40).map(|number| format!("{number}\n")).collect();
         assert_output(&reading.end(), &said, engine);
         assert_output(&written.end(), "", engine);
@@ -253,10 +250,7 @@ fn an_idle_reader_uses_no_processor() {
         await_first_side(&path);
         for peers in ["no writer", "a silent writer"] {
             let _writer = (peers == "a silent writer").then(|| started(&peer, &["silent", &path]));
-            std::thread::sleep(Duration::from_millis(200));
-            let before = ticks(reading.id());
-            std::thread::sleep(Duration::from_millis(700));
-            assert!(ticks(reading.id()) - before <= 1, "{engine}: an idle program with {peers} computes");
+            await_idle(&[reading.id()], 1, &format!("{engine}: an idle program with {peers}"));
         }
         // The writer was killed, which ends the stream.
         assert_output(&reading.end(), &expected(&[]), engine);

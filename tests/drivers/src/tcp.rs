@@ -1,7 +1,7 @@
 //! `tcp:`.
 
-use super::udp::ticks;
 use super::{Running, engines, eventually, qj, socket_and_port, text};
+use quaject_test_support::processor::await_idle;
 use quaject_test_support::{HANG_TIMEOUT, tool};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -248,10 +248,7 @@ fn a_server_without_free_descriptors_waits_until_one_is_closed() {
     // The first ones are served; the others wait, and the program does not poll for them all the time.
     waiting[0].read_exact(&mut byte).expect("an answer");
     waiting[0].write_all(b"x").expect("it is open");
-    std::thread::sleep(Duration::from_millis(300));
-    let before = ticks(running.id());
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(ticks(running.id()) - before <= 3, "the program computes while it waits for a descriptor");
+    await_idle(&[running.id()], 4, "the program computes while it waits for a descriptor");
     while !waiting.is_empty() {
         let mut first = waiting.remove(0);
         first.read_exact(&mut byte).expect("an answer");

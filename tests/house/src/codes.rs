@@ -82,7 +82,9 @@ pub fn unknown_codes(files: &[SourceFile], reference: &str) -> Vec<String> {
 
 /// A family's letter and four digits.
 fn is_code(word: &str) -> bool {
-    word.len() == 5 && word.starts_with(['E', 'F', 'H', 'P', 'V', 'W']) && word[1..].bytes().all(|b| b.is_ascii_digit())
+    word.len() == 5
+        && word.starts_with(['E', 'F', 'H', 'P', 'T', 'V', 'W'])
+        && word[1..].bytes().all(|b| b.is_ascii_digit())
 }
 
 /// The codes with a heading `# CODE: title` in a Markdown file of a crate's sources, and that file.

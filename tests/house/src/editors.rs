@@ -23,6 +23,12 @@ pub fn textmate_keywords(grammar: &serde_json::Value) -> BTreeSet<String> {
     lists.flat_map(|list| list.split('|')).map(str::to_owned).collect()
 }
 
+/// The special functions of 'C, by their table in the translator.
+pub fn special_functions(table: &str) -> Vec<String> {
+    let entries = table.split("Special { name: \"").skip(1);
+    entries.filter_map(|entry| Some(entry.split_once('"')?.0.to_owned())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,9 +54,24 @@ mod tests {
     fn the_extension_names_files_that_exist() {
         let manifest = json_of("editors/vscode/package.json");
         let contributes = &manifest["contributes"];
-        for path in [&contributes["languages"][0]["configuration"], &contributes["grammars"][0]["path"]] {
-            json_of(&format!("editors/vscode/{}", path.as_str().expect("a path")));
+        for (list, key) in [("languages", "configuration"), ("grammars", "path")] {
+            let entries = contributes[list].as_array().expect("a list");
+            assert_eq!(entries.len(), 2, "ESP and 'C");
+            for entry in entries {
+                json_of(&format!("editors/vscode/{}", entry[key].as_str().expect("a path")));
+            }
         }
+    }
+
+    #[test]
+    fn both_editors_know_the_special_functions() {
+        let functions = special_functions(&text_of("crates/tickc/src/special.rs"));
+        assert!(functions.len() > 5 && functions[0] == "compile", "the translator has a table");
+        let vim = text_of("editors/vim/syntax/tickc.vim");
+        assert!(vim.contains(&format!(r"\<\({}\)\ze", functions.join(r"\|"))), "{functions:?}");
+        let grammar = text_of("editors/vscode/syntaxes/tickc.tmLanguage.json");
+        assert!(grammar.contains(&format!(r"\\b(?:{})\\b", functions.join("|"))), "{functions:?}");
+        assert_eq!(special_functions("[Special { name: \"a\", x }, Special { name: \"b\" }]"), ["a", "b"]);
     }
 
     #[test]

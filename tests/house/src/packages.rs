@@ -3,7 +3,7 @@
 use crate::repository::{Package, SourceFile};
 
 /// The crates that run without an operating system. They are built for `x86_64-unknown-none`, which has no `std`.
-pub const NO_STD: &[&str] = &["quaject-queue", "quaject-vcode"];
+pub const NO_STD: &[&str] = &["quaject-queue", "quaject-synth", "quaject-vcode"];
 
 /// What every manifest says.
 const REQUIRED: &[&str] =
@@ -40,7 +40,7 @@ pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
     complaints
 }
 
-/// Crates whose README is missing, or has an example in Rust that no documentation test runs.
+/// Crates whose README is missing, or has an example that no test runs: as documentation, with the book, or by itself.
 pub fn untested_readmes(packages: &[Package], files: &[SourceFile]) -> Vec<String> {
     let text = |path: String| files.iter().find(|file| file.path == path).map(|file| file.text.as_str());
     let mut complaints = Vec::new();
@@ -55,7 +55,10 @@ pub fn untested_readmes(packages: &[Package], files: &[SourceFile]) -> Vec<Strin
         // Commands are run with the book's.
         let is_run_with_the_book =
             text("tests/book/src/main.rs".to_owned()).is_some_and(|book| book.contains(&format!("\"{readme}\"")));
-        if has_example && !library.contains("include_str!(\"../README.md\")") && !is_run_with_the_book {
+        let tests = format!("{folder}/tests/");
+        let own_tests = files.iter().filter(|file| file.path.starts_with(&tests)).map(|file| file.text.as_str());
+        let is_read = own_tests.chain([library]).any(|text| text.contains("include_str!(\"../README.md\")"));
+        if has_example && !is_read && !is_run_with_the_book {
             complaints.push(format!("{readme}: no test runs its example"));
         }
     }
@@ -99,7 +102,10 @@ mod tests {
         let package = Package { name: "a".into(), folder: "crates/a".into(), manifest: toml::Table::new() };
         let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
         assert_eq!(untested_readmes(std::slice::from_ref(&package), &[]).len(), 1);
-        assert_eq!(untested_readmes(&[package], &[file("crates/a/README.md", "```rust\n```\n")]).len(), 1);
+        for (test, wanted) in [("fn test() {}", 1), ("const README: &str = include_str!(\"../README.md\");", 0)] {
+            let files = [file("crates/a/README.md", "```rust\n```\n"), file("crates/a/tests/b.rs", test)];
+            assert_eq!(untested_readmes(std::slice::from_ref(&package), &files).len(), wanted, "{test}");
+        }
     }
 
     #[test]

@@ -61,8 +61,20 @@ pub struct Package {
 /// # Panics
 /// When a manifest does not parse; Cargo would not have come this far.
 pub fn packages() -> Vec<Package> {
-    let manifests =
-        text_files().into_iter().filter(|file| file.path.ends_with("/Cargo.toml") && !file.path.starts_with("bench/"));
+    let others = ["bench/", "examples/", "kernel/"];
+    packages_where(|path| others.iter().all(|folder| !path.starts_with(folder)))
+}
+
+/// The packages of the kernel's workspace.
+///
+/// # Panics
+/// As [`packages`].
+pub fn kernel_packages() -> Vec<Package> {
+    packages_where(|path| path.starts_with("kernel/"))
+}
+
+fn packages_where(is_wanted: impl Fn(&str) -> bool) -> Vec<Package> {
+    let manifests = text_files().into_iter().filter(|file| file.path.ends_with("/Cargo.toml") && is_wanted(&file.path));
     manifests
         .filter_map(|file| {
             let manifest: toml::Table = file.text.parse().expect("Cargo has read this manifest");

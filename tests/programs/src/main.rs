@@ -1,11 +1,13 @@
 //! Real programs on every engine, compared with implementations that share no code with them: Go's channel tests
 //! against the results Go's own tests demand, the protocol programs against libraries of the registries.
 
+mod arduino;
 mod chips;
 mod deadlines;
 mod embed;
 mod examples;
 mod filters;
+mod generated_c;
 mod go_chan;
 mod hdlc;
 mod line_editor;

@@ -26,11 +26,16 @@ pub(super) fn folder(sizes: &[usize]) -> tempfile::TempDir {
     folder
 }
 
-/// Runs a script in a network namespace of its own and in this folder, with `$QJ` and the programs of the repository
-/// under these names.
+/// The kernel asks for the address of a neighbour three times, once a second, and then calls it unreachable. A program
+/// on a busy machine may answer later. `patient DEVICE` lets it ask for minutes.
+const PATIENT: &str = "patient() { for count in mcast_solicit ucast_solicit; do
+    echo 600 > /proc/sys/net/ipv4/neigh/$1/$count; done; }; export -f patient";
+
+/// Runs a script in a network namespace of its own and in this folder, with `patient`, `$QJ` and the programs of the
+/// repository under these names.
 pub(super) fn in_own_network(script: &str, folder: &Path, programs: &[(&str, &str)]) -> Output {
     Command::new("unshare")
-        .args(["--net", "bash", "-c", script])
+        .args(["--net", "bash", "-c", &format!("{PATIENT}\n{script}")])
         .env("QJ", qj_binary())
         .env("CC", quick_compiler())
         .envs(programs.iter().map(|(name, path)| (name, repository(path))))

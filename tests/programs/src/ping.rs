@@ -16,7 +16,7 @@ fn the_kernel_resolves_and_pings_it() {
              trap 'kill $responder; wait' EXIT\n\
              for i in $(seq 600); do ip link show tap0 >/dev/null 2>&1 && break; sleep 0.05; done\n\
              ip address add 10.77.0.1/24 dev tap0 && ip link set tap0 up || exit 1\n\
-             for size in 0 1 56 1471 1472; do ping -q -c 2 -i 0.1 -W 20 -s $size 10.77.0.2 || exit 1; done\n\
+             for size in 0 1 56 1471 1472; do ping -q -c 2 -i 0.1 -W 600 -s $size 10.77.0.2 || exit 1; done\n\
              if ping -q -c 1 -W 1 10.77.0.3; then exit 1; fi\n"
         );
         let output = Command::new("unshare")

@@ -90,11 +90,19 @@ impl Bench {
             .expect("`timeout` is everywhere")
     }
 
-    /// Runs atftp until it has not given up at an OACK that arrived twice, as any does that is repeated or doubled: it
-    /// takes the second one as an error of the server (0.8).
+    /// Runs atftp until it has not given up: at an OACK that arrived twice, as any does that is repeated or doubled,
+    /// which it takes as an error of the server (0.8); or because it sent a block beyond the last one of a file, which
+    /// it may do if packets are lost, and which the server does not answer.
     fn atftp(&self, arguments: &[&str]) -> Output {
-        let mut outputs = (0..MAX_TRIES).map(|_| self.client("atftp", arguments));
-        let gave_up = |output: &Output| String::from_utf8_lossy(&output.stderr).contains("unexpected OACK");
+        let mut outputs = (0..MAX_TRIES).map(|_| {
+            let _ = fs::remove_file(self.there("yours"));
+            self.client("atftp", arguments)
+        });
+        let gave_up = |output: &Output| {
+            let said = [&output.stdout[..], &output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            said.contains("unexpected OACK") || said.contains("tftp: aborting")
+        };
         outputs.find(|output| !gave_up(output)).expect("an OACK that arrives once in so many tries")
     }
 
@@ -604,24 +612,31 @@ fn netascii_converts_line_ends_in_both_directions() {
 #[test]
 fn transfers_with_silent_peers_give_way_to_new_ones() {
     for engine in engines() {
-        let mut bench = Bench::new();
-        let content = write(&bench.there("file"), 700);
-        bench.serve_esp(engine, None);
-        let silent: Vec<UdpSocket> = (0..8).map(|_| listener()).collect();
-        let begun: Vec<SocketAddr> =
-            silent.iter().map(|socket| request(&bench, socket, b"\0\x01file\0octet\0").1).collect();
-        let started = Instant::now();
-        let socket = listener();
-        let (block, from) = request(&bench, &socket, b"\0\x01file\0octet\0");
-        assert_eq!(block[4..], content[..512], "{engine}");
-        let block = exchange(&socket, from, &[0, 4, 0, 1], &[0, 3, 0, 2]);
-        assert_eq!(block[4..], content[512..], "{engine}");
-        socket.send_to(&[0, 4, 0, 2], from).expect("loopback takes it");
-        // Without a replacement, the first transfer ends after 63 s.
-        assert!(started.elapsed() < Duration::from_secs(50), "{engine}: {:?}", started.elapsed());
-        assert!(begun.contains(&from), "{engine}");
-        bench.stop();
+        // Without a replacement, the first transfer ends after 63 s: a run that takes as long shows nothing.
+        let in_time = (0..5).any(|_| gives_way_to_a_new_transfer(engine) < Duration::from_secs(50));
+        assert!(in_time, "{engine}: the machine is too busy to tell");
     }
+}
+
+/// Begins a ninth transfer while eight have silent peers; the time from its request to its end.
+fn gives_way_to_a_new_transfer(engine: &str) -> Duration {
+    let mut bench = Bench::new();
+    let content = write(&bench.there("file"), 700);
+    bench.serve_esp(engine, None);
+    let silent: Vec<UdpSocket> = (0..8).map(|_| listener()).collect();
+    let begun: Vec<SocketAddr> =
+        silent.iter().map(|socket| request(&bench, socket, b"\0\x01file\0octet\0").1).collect();
+    let started = Instant::now();
+    let socket = listener();
+    let (block, from) = request(&bench, &socket, b"\0\x01file\0octet\0");
+    assert_eq!(block[4..], content[..512], "{engine}");
+    let block = exchange(&socket, from, &[0, 4, 0, 1], &[0, 3, 0, 2]);
+    assert_eq!(block[4..], content[512..], "{engine}");
+    socket.send_to(&[0, 4, 0, 2], from).expect("loopback takes it");
+    let elapsed = started.elapsed();
+    assert!(begun.contains(&from), "{engine}");
+    bench.stop();
+    elapsed
 }
 
 /// The state machine in C that the README compares the length with.

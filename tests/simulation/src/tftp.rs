@@ -445,6 +445,37 @@ fn an_option_acknowledgement_is_retransmitted_only_at_the_timeout_and_before_the
     assert_eq!(isolated.answers(port, &block(1, b"12345678")), [b"\0\x05\0\x05unknown transfer\0"]);
 }
 
+/// Some clients send a block beyond the last one and repeat it as long as answers arrive (atftp 0.8, if packets are
+/// lost).
+#[test]
+fn of_an_ended_transfer_the_last_block_alone_is_answered() {
+    let program = compile("examples/tftp/server.esp");
+    let mut isolated = IsolatedServer { server: Machine::new(Node::new(&program)), now_ns: 0, port: 0 };
+    let agreement = b"\0\x06blksize\x008\0".to_vec();
+    let nothing: Vec<Vec<u8>> = Vec::new();
+    assert_eq!(isolated.answers(SERVER_PORT, b"\0\x02file\0octet\0blksize\x008\0"), [&agreement[..]]);
+    let port = isolated.port;
+    assert_eq!(isolated.answers(port, &block(1, b"12345678")), [[0, 4, 0, 1]]);
+    for _ in 0..3 {
+        assert_eq!(isolated.answers(port, &block(2, b"123")), [[0, 4, 0, 2]]);
+    }
+    assert_eq!(isolated.server.files["file"], b"12345678123");
+    for number in [0, 1, 3, 3, 258] {
+        assert_eq!(isolated.answers(port, &block(number, b"")), nothing, "block {number}");
+    }
+    assert_eq!(isolated.answers(port, &[0, 4, 0, 2]), nothing);
+
+    // An error is repeated, too, and a peer whose transfer was given up is as an unknown one.
+    isolated.server.files.insert("other".into(), b"1234".to_vec());
+    assert_eq!(isolated.answers(SERVER_PORT, b"\0\x01other\0octet\0"), [block(1, b"1234")]);
+    let port = isolated.port;
+    assert_eq!(isolated.answers(port, b"\0\x05\0\0enough\0"), nothing);
+    for packet in [block(1, b""), vec![0, 4, 0, 1]] {
+        assert_eq!(isolated.answers(port, &packet), [b"\0\x05\0\x05unknown transfer\0"], "{packet:?}");
+    }
+    assert_eq!(isolated.answers(port, b"\0\x05\0\0enough\0"), nothing);
+}
+
 /// The numbers of blocks or of acknowledgements.
 fn numbers(packets: &[Vec<u8>], kind: u8) -> Vec<u16> {
     let number = |packet: &Vec<u8>| {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod hostile;
+pub mod processor;
 pub mod qj;
 pub mod random;
 

@@ -107,6 +107,7 @@ pub fn report() -> String {
 fn write_all(text: &mut String) -> std::fmt::Result {
     let wrong = quaject_esp::check(source("wrong.esp", &[]), &mut Imports);
     writeln!(text, "{}", human(&wrong.sources, &wrong.diagnostics, Color::Never))?;
+    write_service(text, "slave.esp")?;
     for name in ["frames.esp", "slave.esp", "send.esp", "pipeline.esp"] {
         write_code(text, name)?;
     }
@@ -124,6 +125,27 @@ fn write_all(text: &mut String) -> std::fmt::Result {
         write_verdicts(text, name)?;
     }
     write_refinement(text, "figure2-model.esp", "figure5.fp")
+}
+
+/// What an editor would show of a program: its problems, and each place where it knows a name.
+fn write_service(text: &mut String, name: &str) -> std::fmt::Result {
+    struct Texts;
+    impl quaject_esp_ide::Files for Texts {
+        fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+            let file = FILES.iter().find(|(name, _)| *name == path).ok_or("no such file")?;
+            Ok(file.1.as_bytes().to_vec())
+        }
+    }
+    let mut workspace = quaject_esp_ide::Workspace::new(Box::new(Texts), quaject_esp_ide::Roots::default());
+    workspace.set_text(name, content(name));
+    writeln!(text, "== {name}: problems\n{:?}", workspace.refresh())?;
+    for offset in (0..content(name).len() as u32).step_by(16) {
+        if let Some(hover) = workspace.hover(name, offset) {
+            writeln!(text, "{}", hover.text)?;
+        }
+        writeln!(text, "{:?}", workspace.completions(name, offset).first())?;
+    }
+    Ok(())
 }
 
 /// The C of each mode, and the pictures.
