@@ -7,11 +7,12 @@ mod peers;
 use std::process::{Command, ExitCode};
 
 use quaject_bench_harness::median;
+use quaject_bench_peers::{GO, left_out};
 
 /// Does `n` operations and returns the cycles they took.
 type Measured = unsafe extern "C" fn(n: i64) -> u64;
 
-// SAFETY: defined in c/ours.c, once per compiler, and in c/peers.cpp; any `n` of at least 1000 will do.
+// SAFETY: defined in c/ours.c, once per compiler, and in the files of the peers; any `n` of at least 1000 will do.
 unsafe extern "C" {
     fn gcc_call(n: i64) -> u64;
     fn gcc_empty_async(n: i64) -> u64;
@@ -21,48 +22,76 @@ unsafe extern "C" {
     fn gcc_yield_direct(n: i64) -> u64;
     fn gcc_yield_id(n: i64) -> u64;
     fn gcc_yield_ring(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_call(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_empty_async(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_finish_empty(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_finish_yield(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_yield(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_yield_direct(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_yield_id(n: i64) -> u64;
+    #[cfg(clang)]
     fn clang_yield_ring(n: i64) -> u64;
+    #[cfg(boost_context)]
     fn boost_context_switch(n: i64) -> u64;
+    #[cfg(boost_context)]
     fn boost_context_create(n: i64) -> u64;
+    #[cfg(boost_fiber)]
     fn boost_fiber_yield(n: i64) -> u64;
+    #[cfg(boost_fiber)]
     fn boost_fiber_create(n: i64) -> u64;
+    #[cfg(coroutines)]
     fn cpp20_symmetric(n: i64) -> u64;
+    #[cfg(coroutines)]
     fn cpp20_create(n: i64) -> u64;
 }
 
 /// What is measured, under which name; the operations of one round.
 const CONTENDERS: &[(&str, Measured, i64)] = &[
     ("a call, gcc", gcc_call, 20_000),
+    #[cfg(clang)]
     ("a call, clang", clang_call, 20_000),
     ("empty ASYNC, gcc", gcc_empty_async, 20_000),
+    #[cfg(clang)]
     ("empty ASYNC, clang", clang_empty_async, 20_000),
     ("block with an empty task, gcc", gcc_finish_empty, 20_000),
+    #[cfg(clang)]
     ("block with an empty task, clang", clang_finish_empty, 20_000),
     ("block with a task that yields, gcc", gcc_finish_yield, 20_000),
+    #[cfg(clang)]
     ("block with a task that yields, clang", clang_finish_yield, 20_000),
     ("yield, gcc", gcc_yield, 20_000),
+    #[cfg(clang)]
     ("yield, clang", clang_yield, 20_000),
     ("yield to a task, gcc", gcc_yield_direct, 20_000),
+    #[cfg(clang)]
     ("yield to a task, clang", clang_yield_direct, 20_000),
     ("yield to a number and save, gcc", gcc_yield_id, 20_000),
+    #[cfg(clang)]
     ("yield to a number and save, clang", clang_yield_id, 20_000),
     ("the same, three in a ring, gcc", gcc_yield_ring, 20_001),
+    #[cfg(clang)]
     ("the same, three in a ring, clang", clang_yield_ring, 20_001),
     ("scope with a task that yields, Rust", peers::scope_create, 20_000),
     ("corosensei, resume or suspend", peers::corosensei_switch, 20_000),
     ("corosensei, pooled task that yields", peers::corosensei_create, 20_000),
+    #[cfg(boost_context)]
     ("Boost.Context, switch", boost_context_switch, 20_000),
+    #[cfg(boost_context)]
     ("Boost.Context, pooled task that yields", boost_context_create, 20_000),
+    #[cfg(boost_fiber)]
     ("Boost.Fiber, yield", boost_fiber_yield, 20_000),
+    #[cfg(boost_fiber)]
     ("Boost.Fiber, task that yields, joined", boost_fiber_create, 5_000),
+    #[cfg(coroutines)]
     ("C++20, symmetric transfer", cpp20_symmetric, 20_000),
+    #[cfg(coroutines)]
     ("C++20, coroutine that yields", cpp20_create, 20_000),
     ("async-task, yield", peers::async_task_yield, 20_000),
     ("async-task, task that yields", peers::async_task_create, 20_000),
@@ -70,11 +99,12 @@ const CONTENDERS: &[(&str, Measured, i64)] = &[
     ("tokio current_thread, task that yields, joined", peers::tokio_create, 5_000),
 ];
 
+/// Unless an argument says how many.
 const ROUNDS: usize = 101;
 
 /// One line of the table of bars.
 struct Bar {
-    what: &'static str,
+    what: String,
     ours: f64,
     /// The bar in cycles, and in ratios to peers: the peer's name, its number, how many times ours it must be.
     cycles: f64,
@@ -104,8 +134,10 @@ impl Bar {
 
 fn main() -> ExitCode {
     let check = std::env::args().any(|argument| argument == "--check");
+    print!("{}{}", include_str!(concat!(env!("OUT_DIR"), "/left_out.txt")), left_out(&[&GO]));
+    let rounds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(ROUNDS);
     let mut cycles: Vec<Vec<f64>> = vec![Vec::new(); CONTENDERS.len()];
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds {
         for ((_, function, count), all) in CONTENDERS.iter().zip(&mut cycles) {
             // SAFETY: the functions accept any count of at least 1000.
             let spent = unsafe { function(*count) };
@@ -114,15 +146,15 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("{:<48} {:>9} {:>9}   cycles of the time stamp, {ROUNDS} rounds in turn", "", "median", "least");
+    println!("{:<48} {:>9} {:>9}   cycles of the time stamp, {rounds} rounds in turn", "", "median", "least");
     for ((name, _, _), all) in CONTENDERS.iter().zip(&cycles) {
         let least = all.iter().copied().fold(f64::INFINITY, f64::min);
         println!("{name:<48} {:>9.2} {least:>9.2}", median(all));
     }
     let go = measure_go();
     let of = |name: &str| {
-        let index = CONTENDERS.iter().position(|(known, _, _)| *known == name).expect("the name stands in the table");
-        median(&cycles[index])
+        let index = CONTENDERS.iter().position(|(known, _, _)| *known == name)?;
+        Some(median(&cycles[index]))
     };
     let bars = bars(of, go);
     println!();
@@ -140,59 +172,64 @@ fn main() -> ExitCode {
     if check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn bars(of: impl Fn(&str) -> f64, go: Option<(f64, f64)>) -> Vec<Bar> {
+/// The bars of each compiler that is installed, with the peers that are.
+fn bars(of: impl Fn(&str) -> Option<f64>, go: Option<(f64, f64)>) -> Vec<Bar> {
     let mut bars = Vec::new();
-    for compiler in ["gcc", "clang"] {
-        let ours = |what: &str| of(&format!("{what}, {compiler}"));
-        let named = |gcc: &'static str, clang: &'static str| if compiler == "gcc" { gcc } else { clang };
+    let compilers: &[_] = if cfg!(clang) { &["gcc", "clang"] } else { &["gcc"] };
+    for compiler in compilers {
+        let ours = |what: &str| of(&format!("{what}, {compiler}")).expect("ours is in the table");
+        let named = |what: &str| format!("{what}, {compiler}");
+        let ratio = |name, contender: &str, wanted| of(contender).map(|cycles| (name, cycles, wanted));
         bars.push(Bar {
-            what: named("yield to a task, inline, gcc", "yield to a task, inline, clang"),
+            what: named("yield to a task, inline"),
             ours: ours("yield to a task"),
             cycles: 3.5,
-            ratios: vec![
-                ("corosensei", of("corosensei, resume or suspend"), 1.0 / 1.5),
-                ("C++20 symmetric", of("C++20, symmetric transfer"), 2.0),
-            ],
+            ratios: [
+                ratio("corosensei", "corosensei, resume or suspend", 1.0 / 1.5),
+                ratio("C++20 symmetric", "C++20, symmetric transfer", 2.0),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             rule: Rule::CyclesOrFirst,
         });
+        for what in ["yield to a number and save", "the same, three in a ring"] {
+            bars.push(Bar {
+                what: named(what),
+                ours: ours(what),
+                cycles: 10.0,
+                ratios: vec![("the paper's 71", 71.0, 5.0)],
+                rule: Rule::All,
+            });
+        }
+        let peers = [
+            ratio("async-task", "async-task, yield", 6.0),
+            ratio("tokio", "tokio current_thread, yield", 8.0),
+            go.map(|(yields, _)| ("Go", yields, 15.0)),
+        ];
         bars.push(Bar {
-            what: named("yield to a number and save, gcc", "yield to a number and save, clang"),
-            ours: ours("yield to a number and save"),
-            cycles: 10.0,
-            ratios: vec![("the paper's 71", 71.0, 5.0)],
-            rule: Rule::All,
-        });
-        bars.push(Bar {
-            what: named("the same, three in a ring, gcc", "the same, three in a ring, clang"),
-            ours: ours("the same, three in a ring"),
-            cycles: 10.0,
-            ratios: vec![("the paper's 71", 71.0, 5.0)],
-            rule: Rule::All,
-        });
-        let mut peers =
-            vec![("async-task", of("async-task, yield"), 6.0), ("tokio", of("tokio current_thread, yield"), 8.0)];
-        peers.extend(go.map(|(yields, _)| ("Go", yields, 15.0)));
-        bars.push(Bar {
-            what: named("yield through the queue, gcc", "yield through the queue, clang"),
+            what: named("yield through the queue"),
             ours: ours("yield"),
             cycles: 15.0,
-            ratios: peers,
+            ratios: peers.into_iter().flatten().collect(),
             rule: Rule::All,
         });
         bars.push(Bar {
-            what: named("empty ASYNC beyond the call, gcc", "empty ASYNC beyond the call, clang"),
+            what: named("empty ASYNC beyond the call"),
             ours: ours("empty ASYNC") - ours("a call"),
             cycles: 4.0,
             ratios: Vec::new(),
             rule: Rule::All,
         });
-        let mut peers = vec![("tokio", of("tokio current_thread, task that yields, joined"), 12.0)];
-        peers.extend(go.map(|(_, create)| ("Go", create, 20.0)));
+        let peers = [
+            ratio("tokio", "tokio current_thread, task that yields, joined", 12.0),
+            go.map(|(_, create)| ("Go", create, 20.0)),
+        ];
         bars.push(Bar {
-            what: named("block with one task that yields, gcc", "block with one task that yields, clang"),
+            what: named("block with one task that yields"),
             ours: ours("block with a task that yields"),
             cycles: 60.0,
-            ratios: peers,
+            ratios: peers.into_iter().flatten().collect(),
             rule: Rule::All,
         });
     }
@@ -201,6 +238,9 @@ fn bars(of: impl Fn(&str) -> f64, go: Option<(f64, f64)>) -> Vec<Bar> {
 
 /// Go's numbers in cycles: it cannot read the time stamp, so its nanoseconds are converted.
 fn measure_go() -> Option<(f64, f64)> {
+    if !GO.is_installed() {
+        return None;
+    }
     let output = Command::new("go").args(["run", "."]).current_dir("go").output().ok()?;
     if !output.status.success() {
         eprintln!("go: {}", String::from_utf8_lossy(&output.stderr));

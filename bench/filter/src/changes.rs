@@ -1,7 +1,9 @@
 //! What it costs to change filters: one in ten thousand while a reader spins, ten thousand at once, a thousand from
 //! text.
 
-use crate::{Workload, expression, filter, peers, thread_seconds, tuples};
+#[cfg(rte_acl)]
+use crate::peers;
+use crate::{Workload, expression, filter, thread_seconds, tuples};
 use quaject_bench_harness::median;
 use quaject_filter::ir::{Field, Test};
 use quaject_filter::pcap::Pcap;
@@ -13,12 +15,14 @@ use std::time::Instant;
 const FILTERS: usize = 10_000;
 const UPDATES: usize = 20_000;
 
-pub fn changes(pcap: &Pcap) {
+pub fn changes(pcap: Option<&Pcap>) {
     let tuples = tuples(Workload::Tuple, FILTERS + UPDATES);
     let filters: Vec<Filter> = tuples.iter().map(filter).collect();
     one_by_one(&filters);
-    at_once(&filters[..FILTERS], &tuples);
-    from_text(pcap);
+    at_once(&filters[..FILTERS]);
+    if let Some(pcap) = pcap {
+        from_text(pcap);
+    }
 }
 
 fn middle_and_slow(what: &str, times: &mut [f64]) {
@@ -78,21 +82,31 @@ fn one_by_one(filters: &[Filter]) {
     });
 }
 
-fn at_once(filters: &[Filter], tuples: &[crate::limit::Tuple]) {
+fn at_once(filters: &[Filter]) {
     println!("\n{FILTERS} filters at once, milliseconds, median of 11");
-    let (mut own, mut acl) = (Vec::new(), Vec::new());
-    let rules: Vec<peers::Rule> = tuples[..FILTERS].iter().map(peers::Rule::exact).collect();
-    for _ in 0..11 {
-        let begun = thread_seconds();
+    let own = || {
         let classifier = Classifier::new();
         black_box(classifier.insert_all(filters.iter().map(|filter| (filter, 0))).expect("there is room"));
-        own.push((thread_seconds() - begun) * 1e3);
-        let begun = thread_seconds();
-        black_box(peers::Acl::new(&rules));
-        acl.push((thread_seconds() - begun) * 1e3);
+    };
+    #[cfg(rte_acl)]
+    let rules: Vec<_> = tuples(Workload::Tuple, FILTERS).iter().map(peers::Rule::exact).collect();
+    let contenders: &[(&str, &dyn Fn())] = &[
+        ("filter", &own),
+        #[cfg(rte_acl)]
+        ("rte_acl", &|| drop(black_box(peers::Acl::new(&rules)))),
+    ];
+    let mut times = vec![Vec::new(); contenders.len()];
+    for _ in 0..11 {
+        for ((_, build), times) in contenders.iter().zip(&mut times) {
+            let begun = thread_seconds();
+            build();
+            times.push((thread_seconds() - begun) * 1e3);
+        }
     }
-    let (own, acl) = (median(&own), median(&acl));
-    println!("  filter {own:8.2}   rte_acl {acl:8.2}   {:.1}x as long", acl / own);
+    let first = median(&times[0]);
+    for ((name, _), times) in contenders.iter().zip(&times) {
+        println!("  {name:<8} {:8.2}   {:.1}x as long", median(times), median(times) / first);
+    }
 }
 
 fn from_text(pcap: &Pcap) {

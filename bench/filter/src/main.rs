@@ -4,11 +4,15 @@
 mod changes;
 mod ebpf;
 mod limit;
+#[cfg(rte_acl)]
 mod peers;
 mod rules;
+#[cfg(xdp)]
+mod xdp;
 
 use limit::{Limit, Tuple};
 use quaject_bench_harness::median;
+use quaject_bench_peers::{LIBPCAP, left_out};
 use quaject_filter::link::LinkLayer;
 use quaject_filter::pcap::{Pcap, Prepared, Target};
 use quaject_filter::{Classifier, Expression, Filter, Match, Packet, Reader, Scope, View};
@@ -42,24 +46,27 @@ fn main() {
         count(&arguments[1..]);
         return;
     }
-    let pcap = Pcap::load().expect("the package libpcap0.8 is there");
+    print!("{}{}", include_str!(concat!(env!("OUT_DIR"), "/left_out.txt")), left_out(&[&LIBPCAP]));
+    let max_filters = arguments.get(1).map_or(10_000, |text| text.parse().expect("the largest number of filters"));
+    let pcap = LIBPCAP.is_installed().then(|| Pcap::load().expect("it has the functions of version 1"));
+    #[cfg(rte_acl)]
     peers::start();
     if only.is_none_or(|only| only == "packets") {
         for workload in [Workload::Port, Workload::Tuple] {
-            for filters in [1, 10, 1000, 10_000] {
-                packets(&pcap, workload, filters);
+            for filters in [1, 10, 1000, 10_000].into_iter().filter(|filters| *filters <= max_filters) {
+                packets(pcap.as_ref(), workload, filters);
             }
         }
     }
     if only.is_none_or(|only| only == "ranges") {
         for seed in [rules::Seed::Access, rules::Seed::Firewall] {
-            for count in [1000, 10_000] {
+            for count in [1000, 10_000].into_iter().filter(|count| *count <= max_filters) {
                 rules::ranges(seed, count);
             }
         }
     }
     if only.is_none_or(|only| only == "changes") {
-        changes::changes(&pcap);
+        changes::changes(pcap.as_ref());
     }
 }
 
@@ -155,7 +162,7 @@ pub fn number(found: Match) -> u32 {
     found.id().map_or(0, |id| id.number() + 1)
 }
 
-fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
+fn packets(pcap: Option<&Pcap>, workload: Workload, filters: usize) {
     let tuples = tuples(workload, filters);
     let (bytes, expected) = traffic(&tuples);
     let slices: Vec<&[u8]> = bytes.chunks_exact(STRIDE).take(PACKETS).map(|chunk| &chunk[..LENGTH]).collect();
@@ -168,44 +175,45 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     let (mut first, mut second, mut third) = (classifier.reader(), classifier.reader(), classifier.reader());
     let (one, many, burst) = (first.pin(), second.pin(), &mut third);
     let limit = Limit::new(&tuples);
-    let programs: Vec<_> = tuples
-        .iter()
-        .take(1000)
-        .map(|tuple| pcap.compile_optimized(&expression(tuple), &ETHERNET).expect("libpcap knows the expression"))
-        .collect();
-    let oracles: Vec<_> = programs.iter().filter_map(|program| pcap.prepare(program)).collect();
-    let merged = (2..=100).contains(&filters).then(|| {
+    let compile = |pcap: &Pcap, text: &str| pcap.compile_optimized(text, &ETHERNET).expect("libpcap knows the text");
+    let first = tuples.iter().take(1000);
+    let programs: Vec<_> = first.flat_map(|tuple| pcap.map(|pcap| compile(pcap, &expression(tuple)))).collect();
+    let prepare = |program| pcap.and_then(|pcap| pcap.prepare(program));
+    let oracles: Vec<_> = programs.iter().filter_map(prepare).collect();
+    let merged = pcap.filter(|_| (2..=100).contains(&filters)).map(|pcap| {
         let text = tuples.iter().map(|tuple| format!("({})", expression(tuple))).collect::<Vec<_>>().join(" or ");
-        pcap.compile_optimized(&text, &ETHERNET).expect("libpcap knows the expression")
+        compile(pcap, &text)
     });
-    let merged = merged.as_ref().and_then(|program| pcap.prepare(program));
-    let jit = (filters <= 1000).then(|| peers::Bpf::new(&programs));
-    let mut rbpf = (filters <= ebpf::MAX_RBPF_FILTERS).then(|| ebpf::Rbpf::new(&tuples, &bytes, LENGTH, STRIDE));
-    let xdp = ebpf::Xdp::new(&tuples);
+    let merged = merged.as_ref().and_then(prepare);
+    // Peers that test one filter after the other run only with filter counts at which they end in time.
+    let oracles = if filters <= 1000 { &oracles[..] } else { &[] };
+    #[cfg(rte_acl)]
+    let jit = (filters <= 1000 && !programs.is_empty()).then(|| peers::Bpf::new(&programs));
+    #[cfg(rte_acl)]
     let acl = peers::Acl::new(&tuples.iter().map(peers::Rule::exact).collect::<Vec<_>>());
+    let mut rbpf = (filters <= ebpf::MAX_RBPF_FILTERS).then(|| ebpf::Rbpf::new(&tuples, &bytes, LENGTH, STRIDE));
+    #[cfg(xdp)]
+    let kernel = xdp::Xdp::new(&tuples);
     let mut matches = [Match::NONE; 64];
     let mut contenders: Vec<(String, Pass<'_>)> = Vec::new();
     add_limit(&mut contenders, &limit, &pointers);
     add_classifier(&mut contenders, &views, one, many, burst, &mut matches);
-    // Peers that test one filter after the other run only with filter counts at which they end in time.
-    let oracles = if filters <= 1000 { &oracles[..] } else { &[] };
     add_libpcap(&mut contenders, &views, oracles, merged.as_ref(), &expected);
-    add_packet_libraries(&mut contenders, &pointers, jit.as_ref(), rbpf.as_mut(), &acl);
+    #[cfg(rte_acl)]
+    peers::add_bpf(&mut contenders, &pointers, jit.as_ref());
+    if let Some(rbpf) = &mut rbpf {
+        contenders.push(("rbpf, one after the other".to_owned(), Box::new(|found| rbpf.classify(found))));
+    }
+    #[cfg(rte_acl)]
+    peers::add_acl(&mut contenders, &pointers, &acl);
     println!(
         "\n{workload:?}, {filters} filters: nanoseconds per packet, median of {ROUNDS} (best), ratio to the limit"
     );
-    let clocked = xdp.iter().flat_map(|xdp| clocked(xdp, &pointers, &expected)).collect();
+    #[cfg(xdp)]
+    let clocked = kernel.iter().flat_map(|kernel| xdp::contenders(kernel, &pointers, &expected)).collect();
+    #[cfg(not(xdp))]
+    let clocked = Vec::new();
     report(contenders, clocked, &expected);
-}
-
-/// The kernel's programs, which measure themselves.
-fn clocked<'p>(xdp: &'p ebpf::Xdp, pointers: &'p [*const u8], expected: &'p [u32]) -> [(String, Clocked<'p>); 2] {
-    [("XDP with a hash map", ebpf::Run::LookUp), ("XDP, a program that does nothing", ebpf::Run::Nothing)].map(
-        |(name, run)| {
-            let own = move || xdp.nanoseconds(run, pointers, LENGTH as u32, expected);
-            (name.to_owned(), Box::new(own) as Clocked<'p>)
-        },
-    )
 }
 
 /// The code of the filters as generated C: the lower limit.
@@ -289,31 +297,6 @@ fn add_libpcap<'p>(
                     *found = if merged.run(*packet) != 0 { *expected } else { 0 };
                 }
             }),
-        ));
-    }
-}
-
-/// DPDK and rbpf.
-fn add_packet_libraries<'p>(
-    contenders: &mut Vec<(String, Pass<'p>)>,
-    pointers: &'p [*const u8],
-    jit: Option<&'p peers::Bpf>,
-    rbpf: Option<&'p mut ebpf::Rbpf>,
-    acl: &'p peers::Acl,
-) {
-    if let Some(jit) = jit {
-        contenders.push((
-            "rte_bpf, one after the other".to_owned(),
-            Box::new(move |found| jit.classify(pointers, LENGTH as u32, found)),
-        ));
-    }
-    if let Some(rbpf) = rbpf {
-        contenders.push(("rbpf, one after the other".to_owned(), Box::new(move |found| rbpf.classify(found))));
-    }
-    for batch in [1, 32, 128] {
-        contenders.push((
-            format!("rte_acl, batches of {batch}"),
-            Box::new(move |found| acl.classify(pointers, found, batch)),
         ));
     }
 }

@@ -1,6 +1,7 @@
 //! The peers in C, see c/peers.c.
 
 use crate::limit::Tuple;
+use crate::{LENGTH, Pass};
 use quaject_filter::bpf::{Instruction, Program};
 use std::ffi::c_void;
 
@@ -151,5 +152,21 @@ impl Drop for Bpf {
     fn drop(&mut self) {
         // SAFETY: made by `peer_bpf_new`, freed once.
         unsafe { peer_bpf_free(self.0) }
+    }
+}
+
+/// `rte_bpf` as a contender, where it has programs.
+pub fn add_bpf<'p>(contenders: &mut Vec<(String, Pass<'p>)>, pointers: &'p [*const u8], bpf: Option<&'p Bpf>) {
+    if let Some(bpf) = bpf {
+        let pass = move |found: &mut [u32]| bpf.classify(pointers, LENGTH as u32, found);
+        contenders.push(("rte_bpf, one after the other".to_owned(), Box::new(pass)));
+    }
+}
+
+/// `rte_acl` as contenders, one for each size of batches.
+pub fn add_acl<'p>(contenders: &mut Vec<(String, Pass<'p>)>, pointers: &'p [*const u8], acl: &'p Acl) {
+    for batch in [1, 32, 128] {
+        let pass = move |found: &mut [u32]| acl.classify(pointers, found, batch);
+        contenders.push((format!("rte_acl, batches of {batch}"), Box::new(pass)));
     }
 }

@@ -3,7 +3,9 @@
 //! protocols. The shares are ours, near those of its seeds for access lists and for firewalls. Packets fall into rules
 //! at random.
 
-use crate::{LENGTH, PACKETS, Pass, STRIDE, number, peers, report, thread_seconds};
+#[cfg(rte_acl)]
+use crate::peers;
+use crate::{LENGTH, PACKETS, Pass, STRIDE, number, report, thread_seconds};
 use quaject_filter::{Classifier, Expression, Filter, Match, Packet, Scope};
 
 /// Whose rules are imitated.
@@ -146,6 +148,7 @@ pub fn ranges(seed: Seed, count: usize) {
     let bytes = traffic(&rules);
     let slices: Vec<&[u8]> = bytes.chunks_exact(STRIDE).take(PACKETS).map(|chunk| &chunk[..LENGTH]).collect();
     let views: Vec<Packet<'_>> = slices.iter().map(|slice| Packet::new(slice)).collect();
+    #[cfg(rte_acl)]
     let pointers: Vec<*const u8> = slices.iter().map(|slice| slice.as_ptr()).collect();
     let filters: Vec<Filter> = rules.iter().map(filter).collect();
     let first = |packet: &Packet<'_>| filters.iter().position(|filter| filter.matches(*packet));
@@ -155,20 +158,20 @@ pub fn ranges(seed: Seed, count: usize) {
     let classifier = Classifier::new();
     classifier.insert_all(filters.iter().map(|filter| (filter, 0))).expect("there is room");
     let own_build = (thread_seconds() - begun) * 1e3;
-    let begun = thread_seconds();
-    let acl = peers::Acl::new(&rules.iter().map(peers::Rule::of).collect::<Vec<_>>());
-    let acl_build = (thread_seconds() - begun) * 1e3;
-    let wide = peers::Acl::new(&rules.iter().map(peers::Rule::of).collect::<Vec<_>>());
     let stats = classifier.stats();
     println!("\n{seed:?}, {count} rules: nanoseconds per packet, median (best), ratio to the first");
-    println!(
-        "  built in {own_build:.1} ms, {} groups, {} KiB of tables; rte_acl in {acl_build:.1} ms",
-        stats.groups,
-        stats.table_bytes / 1024
-    );
+    println!("  built in {own_build:.1} ms, {} groups, {} KiB of tables", stats.groups, stats.table_bytes / 1024);
+    #[cfg(rte_acl)]
+    let [acl, wide] = ["rte_acl", "rte_acl for AVX-512"].map(|name| {
+        let begun = thread_seconds();
+        let acl = peers::Acl::new(&rules.iter().map(peers::Rule::of).collect::<Vec<_>>());
+        println!("  {name} built in {:.1} ms", (thread_seconds() - begun) * 1e3);
+        acl
+    });
     let (mut single, mut several) = (classifier.reader(), classifier.reader());
     let (one, many) = (single.pin(), several.pin());
     let mut matches = [Match::NONE; 64];
+    #[cfg_attr(not(rte_acl), expect(unused_mut, reason = "only peers are added"))]
     let mut contenders: Vec<(String, Pass<'_>)> = vec![
         (
             "filter, batches of 64".to_owned(),
@@ -190,18 +193,13 @@ pub fn ranges(seed: Seed, count: usize) {
             }),
         ),
     ];
-    for batch in [1, 32, 128] {
-        let (acl, pointers) = (&acl, &pointers);
-        contenders.push((
-            format!("rte_acl, batches of {batch}"),
-            Box::new(move |found| acl.classify(pointers, found, batch)),
-        ));
-    }
+    #[cfg(rte_acl)]
+    peers::add_acl(&mut contenders, &pointers, &acl);
+    #[cfg(rte_acl)]
     if wide.choose(peers::Vectors::Wide) {
-        let (wide, pointers) = (&wide, &pointers);
         contenders.push((
             "rte_acl, batches of 128, AVX-512".to_owned(),
-            Box::new(move |found| wide.classify(pointers, found, 128)),
+            Box::new(|found| wide.classify(&pointers, found, 128)),
         ));
     }
     report(contenders, Vec::new(), &expected);

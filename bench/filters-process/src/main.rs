@@ -6,7 +6,8 @@ mod others;
 
 use quaject_bench_filters_process::{LENGTH, expected};
 use quaject_bench_harness::{instructions, median};
-use quaject_esp::{Unrolling, Emit, Emitted, File, Loader, Mode, Optimiser, Options, Source, compile};
+use quaject_bench_peers::{CLANG, COROUTINES, GO, left_out};
+use quaject_esp::{Emit, Emitted, File, Loader, Mode, Optimiser, Options, Source, Unrolling, compile};
 use quaject_esp_gen::c;
 use quaject_esp_syntax::span::FileId;
 use std::error::Error;
@@ -40,6 +41,15 @@ impl Contender {
 
 /// The compilers of what is written by hand, and of fused programs.
 const BUILDS: [(&str, &str); 4] = [("gcc", "-O2"), ("gcc", "-O3"), ("clang", "-O2"), ("clang", "-O3")];
+
+/// Whether a compiler can be compared: gcc always, the others where they are installed.
+fn is_there(compiler: &str) -> bool {
+    match compiler {
+        "clang" | "clang++" => CLANG.is_installed(),
+        "g++" => COROUTINES.is_installed(),
+        compiler => compiler == "gcc",
+    }
+}
 
 struct Files(PathBuf);
 
@@ -135,6 +145,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if programs.is_empty() {
         programs = vec![1, 2, 3, 4];
     }
+    print!("{}", left_out(&[&CLANG, &COROUTINES, &GO]));
     let directory = tempfile::tempdir()?;
     let place = directory.path().to_path_buf();
     let questions: Vec<String> = std::env::args().skip(1).filter(|text| text.parse::<u32>().is_err()).collect();
@@ -185,19 +196,20 @@ fn peers() -> Result<PathBuf, Box<dyn Error>> {
 /// Compiles the programs in all modes, and the peers.
 fn build(programs: &[u32], place: &Path) -> Result<(), Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let builds = BUILDS.iter().filter(|(compiler, _)| is_there(compiler));
     for program in programs {
         for (name, mode, unrolling) in MODES {
             let folder = place.join(format!("{name}{program}"));
             translate_with(&here.join(format!("esp/program{program}.esp")), &folder, mode, unrolling)?;
             let is_built = |level: &str| level == "-O2" || mode == Mode::Automata;
-            for (compiler, level) in BUILDS.iter().filter(|(_, level)| is_built(level)) {
+            for (compiler, level) in builds.clone().filter(|(_, level)| is_built(level)) {
                 let mut command = Command::new(compiler);
                 command.args(["-std=c99", level, "-I.", "-o"]).arg(format!("{compiler}{level}")).arg("program.c");
                 succeed(command.arg(here.join("main.c")).current_dir(&folder))?;
             }
         }
     }
-    for (compiler, level) in BUILDS {
+    for (compiler, level) in builds {
         let mut command = Command::new(compiler);
         command
             .args(["-std=c99", level, "-o"])
@@ -205,16 +217,15 @@ fn build(programs: &[u32], place: &Path) -> Result<(), Box<dyn Error>> {
             .arg(here.join("hand.c"));
         succeed(&mut command)?;
     }
-    let go = succeed(Command::new("go").args(["build", "-o"]).arg(place.join("go")).current_dir(here.join("go")));
-    if let Err(error) = go {
-        eprintln!("left out: Go ({error}); its package is golang-go");
+    if GO.is_installed() {
+        succeed(Command::new("go").args(["build", "-o"]).arg(place.join("go")).current_dir(here.join("go")))?;
     }
     // The peer at its best: link-time optimisation makes it about 1.5 times faster.
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "--quiet", "--bin", "embassy", "--bin", "tokio", "--target-dir"]).arg(peers()?);
     cargo.env("CARGO_PROFILE_RELEASE_LTO", "fat").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
     succeed(cargo.env("CARGO_PROFILE_RELEASE_PANIC", "abort").current_dir(here))?;
-    for compiler in ["g++", "clang++"] {
+    for compiler in ["g++", "clang++"].into_iter().filter(|compiler| is_there(compiler)) {
         let mut command = Command::new(compiler);
         command.args(["-std=c++20", "-O2", "-o"]).arg(place.join(format!("coroutines{compiler}")));
         succeed(command.arg(here.join("coroutines.cpp")))?;
@@ -270,10 +281,17 @@ fn contenders(place: &Path) -> Result<Vec<Contender>, Box<dyn Error>> {
         Contender::new("C++20 coroutines, clang++ -O2", peer(place.join("coroutinesclang++")), 300),
         Contender::new("tokio, capacity 1", peer(peers.join("release/tokio")), 3),
     ];
-    if place.join("go").exists() {
+    if GO.is_installed() {
         contenders.push(Contender::new("Go, unbuffered", peer(place.join("go")), 3));
     }
+    contenders.retain(|contender| compiler_of(contender.name).is_none_or(is_there));
     Ok(contenders)
+}
+
+/// What compiled a contender: its name ends with that, and with a level of optimisation.
+fn compiler_of(name: &str) -> Option<&str> {
+    let (_, build) = name.split_once(", ")?;
+    build.split_once(" -O").map(|(compiler, _)| compiler)
 }
 
 /// Checks the results of a program, and runs the contenders in turn.
@@ -307,11 +325,7 @@ fn print_times(contenders: &[Contender], program: u32, place: &Path) {
             Some(count) => format!("{count:.0} instructions"),
             None => "-".to_string(),
         };
-        println!(
-            "  {:<26} {middle:>9.2} ({min:.2} .. {max:.2}) x {:>7.2}   {counted}",
-            contender.name,
-            middle / first
-        );
+        println!("  {:<26} {middle:>9.2} ({min:.2} .. {max:.2}) x {:>7.2}   {counted}", contender.name, middle / first);
     }
 }
 
@@ -324,6 +338,10 @@ fn print_ratios(contenders: &[Contender]) -> [f64; 3] {
         });
         of_kind.map(|contender| median(&contender.seconds)).fold(f64::INFINITY, f64::min)
     };
+    let beyond = |kind: &str| {
+        let ratio = best(kind) / best("automata");
+        if ratio.is_finite() { format!("{ratio:.1}") } else { "-".to_owned() }
+    };
     let by_hand = best("by hand");
     let ratios = [best("automata") / by_hand, best("automata, jit") / by_hand, best("fast path") / by_hand];
     println!("  best automaton in C : best by hand {:.2}, jit : best by hand {:.2}", ratios[0], ratios[1]);
@@ -333,11 +351,6 @@ fn print_ratios(contenders: &[Contender]) -> [f64; 3] {
         best("processes") / best("fast path")
     );
     println!("  best by hand : best unrolled automaton {:.2}", by_hand / best("unrolled"));
-    println!(
-        "  by automaton: C++20 coroutines {:.1}, tokio {:.0}, Go {:.0}",
-        best("C++20") / best("automata"),
-        best("tokio") / best("automata"),
-        best("Go") / best("automata")
-    );
+    println!("  by automaton: C++20 coroutines {}, tokio {}, Go {}", beyond("C++20"), beyond("tokio"), beyond("Go"));
     ratios
 }

@@ -1,7 +1,7 @@
 //! Questions beside the four programs: random chains of the same filters, and input that a fast path is left for at
 //! once, every time. Knows how programs are translated and run from `main`.
 
-use super::{Contender, instructions_per_byte, run, succeed, translate, translate_as_far};
+use super::{Contender, instructions_per_byte, is_there, run, succeed, translate, translate_as_far};
 use quaject_bench_filters_process::chains;
 use quaject_bench_harness::{instructions, median};
 use quaject_esp::{Mode, Unrolling};
@@ -14,7 +14,10 @@ const RUNS: usize = 11;
 /// How often the array is read in a timed run.
 const TIMES: u32 = 300;
 
-const COMPILERS: [&str; 2] = ["gcc", "clang"];
+/// The compilers of each form.
+fn compilers() -> Vec<&'static str> {
+    ["gcc", "clang"].into_iter().filter(|compiler| is_there(compiler)).collect()
+}
 
 /// A form of a program, to be compiled by each compiler.
 struct Form {
@@ -27,7 +30,7 @@ struct Form {
 fn measure(forms: &[Form], place: &Path) -> Result<Vec<(f64, f64)>, Box<dyn Error>> {
     let mut contenders = Vec::new();
     for form in forms {
-        for compiler in COMPILERS {
+        for compiler in compilers() {
             let program = form.folder.join(compiler);
             let mut command = Command::new(compiler);
             command.args(["-std=c99", "-O2", "-I."]).arg("-o").arg(&program).args(&form.sources);
@@ -53,7 +56,7 @@ fn measure(forms: &[Form], place: &Path) -> Result<Vec<(f64, f64)>, Box<dyn Erro
         let counted = |contender: &Contender| instructions_per_byte(contender, 0, place).unwrap_or(f64::NAN);
         (best(of, &|contender| median(&contender.seconds)), best(of, &counted))
     };
-    Ok(contenders.chunks(COMPILERS.len()).map(of_form).collect())
+    Ok(contenders.chunks(compilers().len()).map(of_form).collect())
 }
 
 /// Automata of random chains beside push-style C that is inlined, always.
@@ -239,7 +242,7 @@ fn blocks(place: &Path) -> Result<(), Box<dyn Error>> {
 /// What each compiler makes of a form.
 fn build(form: &Form) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut programs = Vec::new();
-    for compiler in COMPILERS {
+    for compiler in compilers() {
         let program = form.folder.join(compiler);
         let mut command = Command::new(compiler);
         command.args(["-std=gnu99", "-O2", "-I."]).arg("-o").arg(&program).args(&form.sources);

@@ -69,14 +69,23 @@ unsafe impl Sync for CContender {}
 
 // SAFETY: as defined in `peers/`.
 unsafe extern "C" {
+    #[cfg(ck)]
     static bench_ck_sp: CContender;
+    #[cfg(ck)]
     static bench_ck_mp: CContender;
+    #[cfg(rte_ring)]
     static bench_rte_sp: CContender;
+    #[cfg(rte_ring)]
     static bench_rte_mp: CContender;
+    #[cfg(rte_ring)]
     static bench_rte_mm: CContender;
+    #[cfg(rte_ring)]
     static bench_rte_rts: CContender;
+    #[cfg(boost)]
     static bench_boost_sp: CContender;
+    #[cfg(boost)]
     static bench_boost_mp: CContender;
+    #[cfg(cached)]
     static bench_cached: CContender;
     static bench_qj_sp: CContender;
     static bench_qj_mp: CContender;
@@ -409,9 +418,20 @@ fn our_ring<P: quaject_queue::Side, C: quaject_queue::Side>() -> OurRing<P, C> {
 /// Queues of one producer and one consumer; ours first.
 pub fn dedicated() -> Vec<Kind> {
     // SAFETY: the tables are constants.
-    let (cached, boost, ck, rte, qj) =
-        unsafe { (&bench_cached, &bench_boost_sp, &bench_ck_sp, &bench_rte_sp, &bench_qj_sp) };
-    vec![
+    let tables = unsafe {
+        [
+            &bench_qj_sp,
+            #[cfg(cached)]
+            &bench_cached,
+            #[cfg(boost)]
+            &bench_boost_sp,
+            #[cfg(ck)]
+            &bench_ck_sp,
+            #[cfg(rte_ring)]
+            &bench_rte_sp,
+        ]
+    };
+    let mut kinds = vec![
         rust("ours sp_sc", true, || single_ends(quaject_queue::sp_sc(CAPACITY))),
         rust("ours sp_sc_prompt", true, || single_ends(quaject_queue::sp_sc_prompt(CAPACITY))),
         rust("ours sp_sc_dense", true, || single_ends(quaject_queue::sp_sc_dense(CAPACITY))),
@@ -420,17 +440,14 @@ pub fn dedicated() -> Vec<Kind> {
             let producer = Ring::producer(ring.clone()).expect("the ring is new");
             single_ends((Words(producer), Words(Ring::consumer(ring).expect("the ring is new"))))
         }),
-        c(qj),
-        c(cached),
-        rust("rtrb", true, || single_ends(rtrb::RingBuffer::new(CAPACITY))),
-        c(boost),
-        c(ck),
-        c(rte),
-        rust("crossbeam ArrayQueue", false, || {
-            let queue = Arc::new(crossbeam_queue::ArrayQueue::new(CAPACITY));
-            single_ends((queue.clone(), queue))
-        }),
-    ]
+    ];
+    kinds.extend(tables.map(c));
+    kinds.push(rust("rtrb", true, || single_ends(rtrb::RingBuffer::new(CAPACITY))));
+    kinds.push(rust("crossbeam ArrayQueue", false, || {
+        let queue = Arc::new(crossbeam_queue::ArrayQueue::new(CAPACITY));
+        single_ends((queue.clone(), queue))
+    }));
+    kinds
 }
 
 /// A call and its answer through one place, at the question of the round trip only.
@@ -494,8 +511,19 @@ pub fn calls() -> Kind {
 /// Queues of many producers and one or many consumers; ours first.
 pub fn optimistic(producers: usize, consumers: usize) -> Vec<Kind> {
     // SAFETY: the tables are constants.
-    let (boost, ck, rte_mp, rte_mm, rts, qj) =
-        unsafe { (&bench_boost_mp, &bench_ck_mp, &bench_rte_mp, &bench_rte_mm, &bench_rte_rts, &bench_qj_mp) };
+    let tables = unsafe {
+        [
+            &bench_qj_mp,
+            #[cfg(rte_ring)]
+            if consumers == 1 { &bench_rte_mp } else { &bench_rte_mm },
+            #[cfg(rte_ring)]
+            &bench_rte_rts,
+            #[cfg(ck)]
+            &bench_ck_mp,
+            #[cfg(boost)]
+            &bench_boost_mp,
+        ]
+    };
     let mut kinds = Vec::new();
     if consumers == 1 {
         kinds.push(rust("ours mp_sc", true, move || {
@@ -518,11 +546,7 @@ pub fn optimistic(producers: usize, consumers: usize) -> Vec<Kind> {
         let consumer = || Words(Ring::consumer(ring.clone()).expect("the ring is new"));
         ((0..producers).map(|_| producer()).collect(), (0..consumers).map(|_| consumer()).collect())
     }));
-    kinds.push(c(qj));
-    kinds.push(if consumers == 1 { c(rte_mp) } else { c(rte_mm) });
-    kinds.push(c(rts));
-    kinds.push(c(ck));
-    kinds.push(c(boost));
+    kinds.extend(tables.map(c));
     kinds.push(rust("crossbeam ArrayQueue", false, move || {
         let queue = Arc::new(crossbeam_queue::ArrayQueue::new(CAPACITY));
         (copies(queue.clone(), producers), copies(queue, consumers))

@@ -16,16 +16,22 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        [] => ["single", "batch", "insert", "trip", "crowd", "count"].iter().for_each(|question| ask(question, 61)),
         ["alone", kind, operation, count] => alone(kind, operation, count.parse().expect("a number of messages")),
         ["crowd-once", kind, producers, consumers, repetition] => {
             let number = |text: &str| text.parse().expect("a number");
             crowd_once(kind, number(producers), number(consumers), number(repetition));
         }
-        [question] => ask(question, 61),
-        [question, repetitions, ..] => ask(question, repetitions.parse().expect("a number of repetitions")),
+        questions => {
+            print!("{LEFT_OUT}");
+            let repetitions = questions.get(1).map_or(61, |text| text.parse().expect("a number of repetitions"));
+            let all = ["single", "batch", "insert", "trip", "crowd", "count"];
+            questions.first().map_or(&all[..], std::slice::from_ref).iter().for_each(|own| ask(own, repetitions));
+        }
     }
 }
+
+/// The lines about peers that are not installed.
+const LEFT_OUT: &str = include_str!(concat!(env!("OUT_DIR"), "/left_out.txt"));
 
 fn ask(question: &str, repetitions: usize) {
     match question {
@@ -272,19 +278,20 @@ fn print(title: &str, unit: &str, kinds: &[Kind], cycles: &[Vec<f64>]) {
         of_side.map(|(_, median)| *median).fold(f64::INFINITY, f64::min)
     };
     let best_peer = best(false);
+    let ratio = |median: f64| if best_peer.is_finite() { format!("{:.2}", median / best_peer) } else { "-".to_owned() };
     println!("\n{title}: {unit}, {} runs in turn", cycles[0].len());
     println!("{:<40} {:>9} {:>9} {:>9} {:>9} {:>14}", "", "min", "p25", "median", "max", "x best peer");
     for ((kind, cycles), median) in kinds.iter().zip(cycles).zip(&medians) {
         let mut sorted = cycles.clone();
         sorted.sort_by(f64::total_cmp);
         println!(
-            "{:<40} {:>9.1} {:>9.1} {:>9.1} {:>9.1} {:>14.2}",
+            "{:<40} {:>9.1} {:>9.1} {:>9.1} {:>9.1} {:>14}",
             kind.name,
             sorted[0],
             sorted[sorted.len() / 4],
             median,
             sorted[sorted.len() - 1],
-            median / best_peer
+            ratio(*median)
         );
     }
 }

@@ -3,6 +3,7 @@
 //! What two threads gain is measured apart, beside what the machine gives: two searches at once that share nothing.
 
 use quaject_bench_harness::median;
+use quaject_bench_peers::{SPIN, left_out};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,6 +29,7 @@ struct Explored {
 }
 
 fn main() -> io::Result<()> {
+    print!("{}", left_out(&[&SPIN]));
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let repository = here.join("../..");
     let built = Command::new("cargo")
@@ -46,28 +48,7 @@ fn main() -> io::Result<()> {
     for system in SYSTEMS {
         let program = here.join("programs").join(format!("{system}.esp"));
         let model = here.join("programs").join(format!("{system}.pml"));
-        let verifier = Verifier::new(&model)?;
-        let (mut ours, mut less) = (Vec::new(), Vec::new());
-        let (mut theirs, mut their_less) = (Vec::new(), Vec::new());
-        for _ in 0..RUNS {
-            ours.push(verify(&qj, &program, &["--no-reduction", "--threads", "1"])?);
-            less.push(verify(&qj, &program, &["--threads", "1"])?);
-            theirs.push(verifier.run("all")?);
-            their_less.push(verifier.run("reduced")?);
-        }
-        let own = show(&format!("{system}, qj"), &ours);
-        let reduced = show(&format!("{system}, qj, reduced"), &less);
-        let peer = show(&format!("{system}, Spin"), &theirs);
-        let peer_reduced = show(&format!("{system}, Spin, reduced"), &their_less);
-        println!(
-            "{:<28}rate {:.2} of Spin's (by work {:.2}), bytes {:.2}, whole {:.1} times faster, reduced states {:.2}",
-            "",
-            rate(&own) / rate(&peer),
-            (own.states / own.worked) / (peer.states / peer.worked),
-            (own.bytes / own.states) / (peer.bytes / peer.states),
-            peer.waited / own.waited,
-            reduced.states / peer_reduced.states,
-        );
+        compare(&qj, system, &program, &model)?;
         println!();
     }
     println!(
@@ -81,6 +62,37 @@ fn main() -> io::Result<()> {
     threads(&qj, "13 philosophers", &thirteen.path().join("philosophers.esp"))?;
     println!();
     large(&qj, &here.join("programs/philosophers.esp"))
+}
+
+/// Explores a system with `qj` and with Spin, where it is installed, in turn.
+fn compare(qj: &Path, system: &str, program: &Path, model: &Path) -> io::Result<()> {
+    let verifier = if SPIN.is_installed() { Some(Verifier::new(model)?) } else { None };
+    let (mut ours, mut less) = (Vec::new(), Vec::new());
+    let (mut theirs, mut their_less) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        ours.push(verify(qj, program, &["--no-reduction", "--threads", "1"])?);
+        less.push(verify(qj, program, &["--threads", "1"])?);
+        if let Some(verifier) = &verifier {
+            theirs.push(verifier.run("all")?);
+            their_less.push(verifier.run("reduced")?);
+        }
+    }
+    let own = show(&format!("{system}, qj"), &ours);
+    let reduced = show(&format!("{system}, qj, reduced"), &less);
+    if verifier.is_some() {
+        let peer = show(&format!("{system}, Spin"), &theirs);
+        let peer_reduced = show(&format!("{system}, Spin, reduced"), &their_less);
+        println!(
+            "{:<28}rate {:.2} of Spin's (by work {:.2}), bytes {:.2}, whole {:.1} times faster, reduced states {:.2}",
+            "",
+            rate(&own) / rate(&peer),
+            (own.states / own.worked) / (peer.states / peer.worked),
+            (own.bytes / own.states) / (peer.bytes / peer.states),
+            peer.waited / own.waited,
+            reduced.states / peer_reduced.states,
+        );
+    }
+    Ok(())
 }
 
 /// How much faster two threads are than one, and two processes at once than one after the other, by medians and by the

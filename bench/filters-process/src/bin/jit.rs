@@ -3,14 +3,14 @@
 
 use quaject_bench_filters_process::{LENGTH, data, result};
 use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::interpreter::Interpreter;
-use quaject_esp_ir::ir::{ChannelId, ExternId};
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
-use quaject_esp_exec::environment::{Offer, Readiness, Reply, Environment};
+use quaject_esp_ir::ir::{ChannelId, ExternId};
 use quaject_esp_lower::lower;
-use quaject_esp_opt::limits::Limits;
 use quaject_esp_opt::groups::fuse_all;
+use quaject_esp_opt::limits::Limits;
 use quaject_esp_run::{DebugInfo, MachineCode};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
@@ -71,7 +71,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut program = lower(&analysis.program.ok_or("the program has mistakes")?, &sources);
     fuse_all(&mut program, false, Limits::default());
     let begin = Instant::now();
-    let code = MachineCode::compile(&program, Checks::Off, DebugInfo::None).map_err(|trouble| format!("{trouble:?}"))?;
+    let code =
+        MachineCode::compile(&program, Checks::Off, DebugInfo::None).map_err(|trouble| format!("{trouble:?}"))?;
     let compiled = begin.elapsed();
     let whole = whole.elapsed();
     let mut interpreter = Interpreter::new(&program, Checks::Off)?;
