@@ -398,3 +398,37 @@ fn constants_with_truth_values_are_read() {
         assert_eq!(agree(values, &source), Some(Verdict::Fine), "{values}");
     }
 }
+
+/// Spin's breadth-first search, which shortens a counterexample, refuses the variables that hold constants.
+#[test]
+fn programs_with_constants_have_violations() {
+    if tool(&["spin"]).is_none() {
+        return;
+    }
+    let source = "channel c(int);\nconst VALUES: array[3] of int = [4, 0, 5];\n\
+                  process p { out(c, 0); out(c, 1); }\n\
+                  process q { for i in 0..2 { in(c, $n); assert(VALUES[n] > 0); } }\n";
+    assert_eq!(agree("constants", source), Some(Verdict::Faults(Fault::Assert)));
+}
+
+/// Spin refuses arrays without elements.
+#[test]
+fn bytes_without_room_are_values() {
+    if tool(&["spin"]).is_none() {
+        return;
+    }
+    for (name, ty, value, condition) in [
+        ("bytes", "bytes[<=0]", "\"\"", "x.len == 0 && x == \"\""),
+        ("array", "array[2] of bytes[<=0]", "[\"\", \"\"]", "x[0].len == 0 && x == [\"\", \"\"]"),
+        ("object", "record { a: bytes[<=0] }; pool t 2", "{ \"\" }", "x.a.len == 0"),
+    ] {
+        let source = format!(
+            "type t = {ty};\nchannel c(t);\nprocess p {{ var x: t = {value}; out(c, x); }}\n\
+             process q {{ in(c, $x); assert({condition}); }}\n"
+        );
+        assert_eq!(agree(name, &source), Some(Verdict::Fine), "{name}");
+    }
+    let constant = "channel c(int);\nconst NONE: array[2] of bytes[<=0] = [\"\", \"\"];\n\
+                    process p { out(c, 0); }\nprocess q { in(c, $n); assert(NONE[1 - n][n] == 1); }\n";
+    assert_eq!(agree("constant", constant), Some(Verdict::Faults(Fault::Bounds)));
+}

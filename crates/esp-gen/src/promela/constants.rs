@@ -69,6 +69,8 @@ impl ConstantPlan {
 
 fn declaration(ty: &str, name: String, numbers: &[i128]) -> Declaration {
     let text = match numbers {
+        // Spin refuses arrays without elements; the guards of an access fail before it.
+        [] => format!("hidden {ty} {name}[1];"),
         [number] => format!("hidden {ty} {name} = {number};"),
         [first, rest @ ..] if rest.iter().all(|number| number == first) => {
             format!("hidden {ty} {name}[{}] = {first};", numbers.len())

@@ -194,6 +194,8 @@ pub(super) fn declarations(scope: &Scope<'_>) -> Vec<(String, String)> {
 /// A variable's declaration.
 pub(super) fn declaration(kind: &memory::Kind, name: &str, count: u32) -> String {
     match count {
+        // Spin refuses arrays without elements; the guards of an access fail before it.
+        0 => format!("{} {name}[1];", kind.declared()),
         1 => format!("{} {name};", kind.declared()),
         _ => format!("{} {name}[{count}];", kind.declared()),
     }

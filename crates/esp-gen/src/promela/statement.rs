@@ -67,6 +67,7 @@ impl<'a> Writer<'_, 'a> {
     /// Statements for every position of a run of numbers.
     fn each(&mut self, count: u32, body: &mut dyn FnMut(&mut Self, Option<&Expr>)) {
         match count {
+            0 => {}
             1 => body(self, None),
             2..=MAX_RUN => (0..count).for_each(|at| body(self, Some(&Expr::number(i128::from(at))))),
             _ => {

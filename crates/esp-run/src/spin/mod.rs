@@ -217,7 +217,7 @@ impl Spin {
         directory.write(MODEL, &model.text)?;
         let start = Instant::now();
         let made = self
-            .translate(&directory, property)
+            .translate(&directory, property, Order::Depth)
             .and_then(|()| self.compile(&directory, model, instances, property, Order::Depth));
         let compiling = start.elapsed();
         // The interrupt may have ended the compiler, which is no error.
@@ -253,7 +253,8 @@ impl Spin {
             // memory limit: the first one is used then.
             let longer = self.trail(&directory, model, instances, &output, Order::Depth)?;
             let again = self
-                .compile(&directory, model, instances, property, Order::Breadth)
+                .translate(&directory, property, Order::Breadth)
+                .and_then(|()| self.compile(&directory, model, instances, property, Order::Breadth))
                 .and_then(|()| self.pan(&directory, property));
             let shorter = match again {
                 Ok(again) if violation(&again.text).is_some() => {
@@ -287,8 +288,15 @@ impl Spin {
         self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn translate(&self, directory: &BuildDirectory, property: SpinProperty<'_>) -> Result<(), HostError> {
+    fn translate(&self, directory: &BuildDirectory, property: SpinProperty<'_>, order: Order) -> Result<(), HostError> {
         let mut command = Command::new("spin");
+        match order {
+            Order::Depth => {}
+            // Spin's breadth-first search refuses variables outside of the state.
+            Order::Breadth => {
+                command.arg("-Dhidden=");
+            }
+        }
         match property {
             SpinProperty::Safety => {
                 command.arg(format!("-D{EXCLUDE_DEADLOCKS}"));
