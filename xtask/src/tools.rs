@@ -234,6 +234,16 @@ const TOOLS: &[Tool] = &[
         needed_by: "generated C compiles without warnings on both compilers",
     },
     Tool {
+        package: Package::Named("clang-14"),
+        probe: "clang-14 --print-targets | grep -q lanai",
+        needed_by: "vmmc: programs for the simulated card; later versions may lack the target",
+    },
+    Tool {
+        package: Package::Named("llvm-14"),
+        probe: "llvm-mc-14 --version",
+        needed_by: "vmmc: the decoder of LANai against a disassembler",
+    },
+    Tool {
         package: Package::Named("cppcheck"),
         probe: "cppcheck --version",
         needed_by: "the violations of MISRA C:2012 in generated C",

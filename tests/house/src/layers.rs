@@ -13,6 +13,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("quaject-esp-opt", 4),
     ("quaject-esp-gen", 4),
     ("quaject-esp-check", 4),
+    ("quaject-vmmc", 4),
     ("quaject-esp-lower", 3),
     ("quaject-esp-exec", 3),
     ("quaject-esp-ide", 3),
