@@ -6,3 +6,4 @@ mod decoder;
 mod linker;
 mod network;
 mod programs;
+mod timing;
