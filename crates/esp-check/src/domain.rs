@@ -18,8 +18,11 @@ pub enum Unbounded {
     Result(ExternId),
 }
 
-/// Every message that the environment can send on a channel.
+/// Every message that the environment can send on a channel; none if the model allows none, whatever its type.
 pub(crate) fn messages(model: &ModelProgram, channel: ChannelId) -> Result<Vec<Vec<Datum>>, Unbounded> {
+    if model.bounds[channel.0 as usize] == Some(0) {
+        return Ok(Vec::new());
+    }
     let mut parts = Vec::new();
     for (number, (ty, allowed)) in model.message(channel).enumerate() {
         let unbounded = Unbounded::Message(channel, number as u32);

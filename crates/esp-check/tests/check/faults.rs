@@ -338,6 +338,20 @@ fn a_bound_limits_the_messages() {
     );
 }
 
+/// Messages that the model does not allow need no range.
+#[test]
+fn a_bound_of_zero_excludes_messages_of_any_type() {
+    check_verdict(
+        "channel c(int, u64) external out; channel d(bool) external out;
+         process p { while { alt { in(c, _, _) { assert(false); } in(d, _) { } } } }
+         model m { bound c 0; }",
+        expect![[r#"
+            holds, 3 states, 1 reduced
+            never: line 2
+        "#]],
+    );
+}
+
 /// Each process prefers the rendezvous that the other one ranks second; neither is excluded.
 #[test]
 fn contradictory_priorities_of_two_processes_do_not_block() {

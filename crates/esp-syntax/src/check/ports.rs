@@ -50,9 +50,10 @@ pub(super) fn check(checker: &mut Checker) {
     for process in 0..checker.processes.len() {
         collect(checker, ProcessId(process as u32), &mut traffic);
     }
+    let environments = used_by_environments(checker);
     for (index, traffic) in traffic.iter().enumerate() {
         let id = ChannelId(index as u32);
-        check_ends(checker, id, traffic);
+        check_ends(checker, id, traffic, environments.contains(&id));
         let entry = &checker.channels[index];
         if entry.tainted || traffic.readers.is_empty() {
             continue;
@@ -132,8 +133,23 @@ fn own_id_paths(patterns: &[hir::Pattern]) -> Vec<Path> {
     found
 }
 
-/// W0903 and E0407: both ends of a channel have an instance, and not only the same one.
-fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
+/// The channels that the environment of a model uses.
+fn used_by_environments(checker: &Checker) -> FxHashSet<ChannelId> {
+    let mut used = FxHashSet::default();
+    for process in checker.models.iter().flat_map(|model| &model.environment) {
+        walk::communications(&process.body, &mut |communicate| {
+            used.extend(communicate.branches.iter().filter_map(|branch| match &branch.operation {
+                Operation::In(_, channel, _) | Operation::Out(_, channel, _) => Some(*channel),
+                Operation::After(..) | Operation::Until(..) => None,
+            }));
+        });
+    }
+    used
+}
+
+/// W0903 and E0407: both ends of a channel have an instance, and not only the same one. The environment of a model may
+/// be an end.
+fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic, is_used_by_environment: bool) {
     let entry = &checker.channels[id.0 as usize];
     let (name, span, boundary) = (entry.hir.name.clone(), entry.hir.span, entry.hir.boundary);
     if checker.integrity != Integrity::Whole || entry.tainted || checker.unknown_channels {
@@ -148,7 +164,7 @@ fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
         (false, false) => Some("reads or writes"),
     };
     if let Some(missing) = missing {
-        if checker.errors > 0 {
+        if checker.errors > 0 || is_used_by_environment {
             return;
         }
         checker.report(Diagnostic::new(Code::W0903, span, format!("nothing {missing} `{name}`")));

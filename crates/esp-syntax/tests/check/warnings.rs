@@ -25,6 +25,19 @@ process P { in(a, _); out(b, 1); }
     );
 }
 
+/// The environment of a model may be the only one that uses a channel.
+#[test]
+fn channels_of_an_environment() {
+    check(
+        r##"
+channel c(int) external out; channel readyC();
+process P { in(c, _); in(c, _); }
+model m { env e { out(c, 1); out(readyC); } env f { in(readyC); out(c, 2); } }
+"##,
+        expect![[r#""#]],
+    );
+}
+
 #[test]
 fn w0903_of_a_port() {
     check(
