@@ -1,7 +1,6 @@
 //! Coverage of the lines of programs, as text in the format of lcov (geninfo(1)), which editors and `genhtml` read.
 
 use quaject_esp_run::LineCoverage;
-use quaject_esp_syntax::span::SourceMap;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -11,12 +10,12 @@ use std::path::{Path, PathBuf};
 pub(crate) struct LineCounts(BTreeMap<PathBuf, BTreeMap<u32, u64>>);
 
 impl LineCounts {
-    /// The lines of one run.
-    pub(crate) fn of_run(sources: &SourceMap, lines: &LineCoverage) -> LineCounts {
+    /// The lines of one run; files are named as in `Program::files`.
+    pub(crate) fn of_run(files: &[String], lines: &LineCoverage) -> LineCounts {
         let mut counts = LineCounts::default();
         for ((file, line), executed) in lines {
-            if let Some(file) = sources.files().get(usize::from(*file)) {
-                let count = counts.0.entry(PathBuf::from(&file.name)).or_default().entry(*line).or_default();
+            if let Some(file) = files.get(usize::from(*file)) {
+                let count = counts.0.entry(PathBuf::from(file)).or_default().entry(*line).or_default();
                 *count += u64::from(*executed);
             }
         }

@@ -622,6 +622,21 @@ help: leave out `--engine`: all engines have the same semantics
 }
 
 #[test]
+fn lines_of_procedures_templates_and_modules_are_covered() {
+    let main = "import \"std:format\" as format;\nimport \"step.esp\"(STEP = 2) as two;\n\
+        channel oC: bytes[<=11] external in;\nproc show(out c: bytes[<=11], n: int) {\n  if (n > 9) {\n    \
+        out(c, \"many\");\n  } else {\n    out(c, format.decimal(n));\n  }\n}\n\
+        process counter(n: int) {\n  show(oC, two.next(n));\n}\nprocess a = counter(1);\n";
+    let step = "pub param const STEP = 1;\npub fn next(n: int) -> int {\n  return n + STEP;\n}\n";
+    let folder = Folder::with(&[("main.esp", main), ("step.esp", step)]);
+    folder.qj("run main.esp --coverage lines.info").assert().success().stdout_eq("\"3\"\n");
+    let lines = std::fs::read_to_string(folder.path("lines.info")).expect("it was written");
+    let of_main = "SF:main.esp\nDA:5,1\nDA:6,0\nDA:8,1\nDA:12,1\nLF:4\nLH:3\nend_of_record\n";
+    let of_step = "SF:step.esp\nDA:3,1\nLF:1\nLH:1\nend_of_record\n";
+    assert_eq!(lines, format!("TN:\n{of_main}{of_step}"));
+}
+
+#[test]
 fn test_shows_what_differs() {
     let folder = Folder::with(&[("a.esp", ADD), ("a.in", "1 2\n3 4\n"), ("a.out", "3\n8\n"), ("none.esp", ADD)]);
     folder.qj("test").assert().code(1).stdout_eq(str![[r#"

@@ -1,10 +1,8 @@
 //! Code that no run executes.
 
 use quaject_esp_exec::coverage::Coverage;
-use quaject_esp_ir::ir::{Body, FnId, Location, Op, Program, Terminator};
+use quaject_esp_ir::ir::{Body, FnId, Location, Op, Terminator};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_syntax::standard;
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines with code.
@@ -20,7 +18,7 @@ struct Lines {
 /// their call sites suffice. A line of a template, procedure or module with parameters counts as executed if one of its
 /// expansions is. Standard modules are omitted: a program uses a part of them.
 pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Location> {
-    let mut lines = Lines::of(&model.program);
+    let mut lines = Lines { files: model.program.files_of_lines(), columns: BTreeMap::new() };
     let mut open = Vec::new();
     for process in model.explored() {
         let body = &model.program.processes[process.0 as usize].body;
@@ -44,15 +42,6 @@ pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Locati
 }
 
 impl Lines {
-    fn of(program: &Program) -> Lines {
-        let mut numbers: FxHashMap<&str, u16> = FxHashMap::default();
-        let files = program.files.iter().enumerate().map(|(number, name)| {
-            let first = *numbers.entry(name.as_str()).or_insert(number as u16);
-            (!name.starts_with(standard::PREFIX)).then_some(first)
-        });
-        Lines { files: files.collect(), columns: BTreeMap::new() }
-    }
-
     fn note(&mut self, body: &Body, executed: &dyn Fn(usize) -> bool) {
         let mut position = 0;
         for block in &body.blocks {

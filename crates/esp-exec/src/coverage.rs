@@ -84,10 +84,13 @@ impl Coverage {
     }
 
     /// Each line of a file, by its number in [`Program::files`], that has code of a process or function, and whether
-    /// any of that was executed. Code that only faults does not count: a bounds check that never fails is no dead code.
+    /// any of that was executed. A line of a template, procedure or module with parameters is one line, whatever its
+    /// expansions; lines of standard modules are left out. Code that only faults does not count: a bounds check that
+    /// never fails is no dead code.
     pub fn lines(&self, program: &Program) -> BTreeMap<(u16, u32), bool> {
         let processes = program.processes.iter().map(|process| &process.body).zip(&self.processes);
         let functions = program.functions.iter().map(|function| &function.body).zip(&self.functions);
+        let files = program.files_of_lines();
         let mut lines = BTreeMap::new();
         for (body, executed) in processes.chain(functions) {
             let mut position = 0;
@@ -95,8 +98,9 @@ impl Coverage {
                 let only_faults = block.instructions.is_empty() && matches!(block.terminator, Terminator::Fault(_));
                 let locations = block.instructions.iter().map(|instruction| instruction.location);
                 for location in locations.chain([block.location]) {
-                    if location.line > 0 && !only_faults {
-                        *lines.entry((location.file, location.line)).or_default() |= executed.has(position);
+                    let file = files.get(usize::from(location.file)).copied().flatten();
+                    if let (Some(file), true, false) = (file, location.line > 0, only_faults) {
+                        *lines.entry((file, location.line)).or_default() |= executed.has(position);
                     }
                     position += 1;
                 }

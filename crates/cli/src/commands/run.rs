@@ -68,7 +68,7 @@ pub(crate) fn run(terminal: &Terminal, mut arguments: Run) -> Result<Status, Cli
         (None, None, None) => quaject_esp_run::run(program, &settings)?,
         (None, Some(path), _) => {
             let (report, lines) = quaject_esp_run::cover(program, &settings)?;
-            write_file(path, LineCounts::of_run(&sources, &lines).lcov().as_bytes())?;
+            write_file(path, LineCounts::of_run(&program.files, &lines).lcov().as_bytes())?;
             report
         }
         (None, None, Some(path)) => {

@@ -5,7 +5,9 @@ use crate::ir::fast_path::FastPath;
 use crate::ir::ids::Location;
 use crate::ir::wait::Pattern;
 use quaject_esp_syntax::hir::{Boundary, ChannelId, Direction, MemoryMode, Mutability, Policy, Purity, Sharing};
+use quaject_esp_syntax::standard;
 use quaject_esp_syntax::types::{ProcessId, TypeId, TypeTable};
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 /// A program.
@@ -51,6 +53,17 @@ impl Program {
     pub fn call_of(&self, location: Location) -> Option<&Call> {
         let written = self.files.len().checked_sub(self.calls.len())?;
         self.calls.get(usize::from(location.file).checked_sub(written)?)
+    }
+
+    /// By the number of a file or an expansion: that of the first file with the same text. None for a standard module,
+    /// of which a program uses a part: its lines are not counted.
+    pub fn files_of_lines(&self) -> Vec<Option<u16>> {
+        let mut numbers: FxHashMap<&str, u16> = FxHashMap::default();
+        let files = self.files.iter().enumerate().map(|(number, name)| {
+            let first = *numbers.entry(name.as_str()).or_insert(number as u16);
+            (!name.starts_with(standard::PREFIX)).then_some(first)
+        });
+        files.collect()
     }
 
     /// Names of the source files, each once.
