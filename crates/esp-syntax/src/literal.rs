@@ -109,11 +109,14 @@ fn not_a_digit(text: &str, radix_name: &str, c: char, rest: &str) -> LiteralFaul
 }
 
 fn letters_behind(number: &str, letters: &str) -> LiteralFault {
+    let exponent = letters.strip_prefix(['e', 'E']).is_some_and(|digits| digits.parse::<u32>().is_ok());
     let (number, letters) = (shorten(number), shorten(letters));
-    LiteralFault::new(
-        format!("number `{number}` is followed by `{letters}`"),
-        format!("write a blank between them, `{number} {letters}`, or leave out `{letters}`"),
-    )
+    let help = match letters.as_str() {
+        "ns" | "us" | "ms" | "s" => format!("a duration is written `({number} {letters})`"),
+        _ if exponent => "write all digits, as in `1_000_000`; there are no floating-point numbers".to_string(),
+        _ => format!("write a blank between them, `{number} {letters}`, or leave out `{letters}`"),
+    };
+    LiteralFault::new(format!("number `{number}` is followed by `{letters}`"), help)
 }
 
 /// The beginning of a text that may be long enough to fill a screen.

@@ -7,7 +7,8 @@ use super::names::Checker;
 use super::walk;
 use crate::diagnostics::Diagnostic;
 use crate::hir::{
-    Argument, Branch, Communicate, Expr, ExprKind, LocalId, Operation, Pattern, PatternKind, Place, Stmt, StmtKind,
+    Argument, Branch, Communicate, Expr, ExprKind, LocalId, Mutability, Operation, Pattern, PatternKind, Place, Stmt,
+    StmtKind,
 };
 use crate::span::Span;
 
@@ -105,7 +106,13 @@ impl AssignmentPass<'_> {
         }
         let facts = &mut self.facts.locals[local.0 as usize];
         if !std::mem::replace(&mut facts.reported, true) {
-            self.diagnostics.push(unassigned(&facts.name, facts.span, span));
+            let mut diagnostic = unassigned(&facts.name, facts.span, span);
+            if facts.mutability == Mutability::Mutable {
+                let help =
+                    "give it a first value, as in `= #[0; 8]` or `= #\"\"`: an assignment to a part keeps the rest";
+                diagnostic = diagnostic.help(help);
+            }
+            self.diagnostics.push(diagnostic);
         }
         set.insert(local);
     }

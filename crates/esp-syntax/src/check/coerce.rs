@@ -201,7 +201,9 @@ impl Body<'_, '_> {
                 diagnostic = diagnostic.help(count_help(text, *to));
             }
             (_, Type::Int(IntType::Time)) => {
-                diagnostic = diagnostic.help("a time has no number; the difference of two times is a duration");
+                diagnostic = diagnostic.help(
+                    "a time has no number; the difference of two times is a duration, as in `(now - start) / (1 ms)`",
+                );
             }
             (Type::Int(int), Type::Int(_)) if types.enumeration(expected).is_none() => {
                 diagnostic = diagnostic.help(format!("write `{}({text})` to keep the low bits", int.name()));

@@ -517,6 +517,9 @@ impl<'a> Checker<'a> {
                     diagnostic.help(format!("the case of an enumeration is written `{enumeration}.{}`", name.text));
             } else if let Some(near) = nearest(&name.text, candidates) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            } else if noun == "template" {
+                let help = "a template is a process with parameters, as in `process p(n: int) { .. }`";
+                diagnostic = diagnostic.help(help);
             }
         }
         self.report(diagnostic);

@@ -51,7 +51,8 @@ fn block(node: NodeCursor, groups: &mut u32) -> Block {
 
 /// A label of a block or of a fast path: `#` and the name or number after it.
 pub(super) fn label(node: NodeCursor) -> Label {
-    let text = node.tokens().nth(1).map_or_else(SmolStr::default, |token| SmolStr::new(token.text()));
+    let name = node.tokens().find(|token| token.kind() != SyntaxKind::Hash);
+    let text = name.map_or_else(SmolStr::default, |token| SmolStr::new(token.text()));
     Label { text, span: node.span() }
 }
 

@@ -41,6 +41,20 @@ fn is_comparison(kind: SyntaxKind) -> bool {
 
 /// `expr`; reports it if there is none.
 pub(super) fn expression(p: &mut Parser) {
+    let from = p.position;
+    let Some(number) = parse(p) else { return };
+    // No name can follow an expression, except behind a number in parentheses.
+    if at_unit(p) && !p.starts_something_new() {
+        let help = format!("write `({} {})`", shorten(p.source(from, p.position - 1)), p.current_text());
+        p.error_here("a duration is written in parentheses".to_string(), Some(help));
+        let marker = p.precede(number);
+        unit(p);
+        p.complete(marker, SyntaxKind::DurationExpr);
+    }
+}
+
+/// `expr`, behind which a unit of time may follow.
+pub(super) fn amount(p: &mut Parser) {
     parse(p);
 }
 
@@ -98,8 +112,9 @@ fn parse(p: &mut Parser) -> Option<Completed> {
         let marker = p.precede(condition);
         p.bump();
         parse(p);
-        p.expect(SyntaxKind::Colon);
-        parse(p);
+        if p.expect_help(SyntaxKind::Colon, Some("a condition chooses one of two values, `c ? a : b`")) {
+            parse(p);
+        }
         Some(p.complete_around(marker, SyntaxKind::ConditionalExpr, condition.height))
     })?
 }
@@ -205,7 +220,9 @@ fn suffixes(p: &mut Parser, mut inner: Completed) -> Completed {
                 if p.at(SyntaxKind::LeftParen) {
                     let method = p.text_at(p.position - 1);
                     let help = foreign::instead_of_call(method);
-                    let help = help.unwrap_or("a call is written `f(x)`, that of a module's function `module.f(x)`");
+                    let help = help.unwrap_or(
+                        "a call is written `f(x)`, or `ring.f(x)` of a module: `import \"ring.esp\" as ring;`",
+                    );
                     p.error_here(format!("there are no methods, such as `{method}`"), Some(help.to_string()));
                     arguments(p);
                     inner = p.complete_around(marker, SyntaxKind::Error, inner.height);
@@ -218,6 +235,28 @@ fn suffixes(p: &mut Parser, mut inner: Completed) -> Completed {
                 p.bump();
                 index(p);
                 inner = p.complete_around(marker, SyntaxKind::IndexExpr, inner.height);
+            }
+            SyntaxKind::ThinArrow if p.nth(1) == SyntaxKind::Ident && p.joins_previous() => {
+                let marker = p.precede(inner);
+                p.arrow_of_pointer();
+                p.expect_field_name();
+                inner = p.complete_around(marker, SyntaxKind::FieldExpr, inner.height);
+            }
+            SyntaxKind::Colon if p.at_path() => {
+                let marker = p.precede(inner);
+                p.path();
+                if p.at(SyntaxKind::LeftParen) {
+                    arguments(p);
+                }
+                inner = p.complete_around(marker, SyntaxKind::Error, inner.height);
+            }
+            SyntaxKind::Ident if p.at_word("as") && is_int_type(p.nth(1)) => {
+                let help = format!("write `{}(e)`", p.text_at(p.position + 1));
+                p.error_here("a conversion is written like a call".to_string(), Some(help));
+                let marker = p.precede(inner);
+                p.bump();
+                p.bump();
+                inner = p.complete_around(marker, SyntaxKind::Error, inner.height);
             }
             _ => return inner,
         }
@@ -245,6 +284,10 @@ pub(super) fn index(p: &mut Parser) {
 fn primary(p: &mut Parser) -> Option<Completed> {
     let marker = p.start();
     let kind = match p.current() {
+        SyntaxKind::Int | SyntaxKind::Char if is_malformed(p) => {
+            p.bump();
+            SyntaxKind::Error
+        }
         SyntaxKind::Int
         | SyntaxKind::Char
         | SyntaxKind::TrueKeyword
@@ -256,6 +299,11 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         SyntaxKind::Ident if p.nth(1) == SyntaxKind::TagArrow => {
             p.abandon(marker);
             return Some(tag_as_operand(p));
+        }
+        SyntaxKind::Ident if p.at_word("not") && is_operand_of_word(p.nth(1)) => {
+            p.unexpected("there is no operator `not`".to_string(), Some("write `!`".to_string()));
+            p.nested(unary);
+            SyntaxKind::Error
         }
         SyntaxKind::Ident => {
             p.bump_name();
@@ -298,7 +346,7 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         }
         SyntaxKind::LeftParen => {
             p.bump();
-            expression(p);
+            amount(p);
             let kind = if unit(p) { SyntaxKind::DurationExpr } else { SyntaxKind::ParenExpr };
             p.expect(SyntaxKind::RightParen);
             kind
@@ -351,9 +399,27 @@ fn at_cast(p: &Parser) -> bool {
     is_type && p.nth(2) == SyntaxKind::RightParen && starts_expression(p.nth(3))
 }
 
+/// Whether the lexer has reported this number or character, so that its type is not known: `200ms`, `'word'`.
+fn is_malformed(p: &Parser) -> bool {
+    let text = p.current_text();
+    match p.current() {
+        SyntaxKind::Char => !text.starts_with("'\\") && text.chars().count() > 3,
+        _ => text.ends_with('s'),
+    }
+}
+
+/// Whether this token, behind a word that is no operator, can only be its operand.
+fn is_operand_of_word(kind: SyntaxKind) -> bool {
+    matches!(kind, SyntaxKind::Ident | SyntaxKind::TrueKeyword | SyntaxKind::FalseKeyword)
+}
+
+fn at_unit(p: &Parser) -> bool {
+    p.at(SyntaxKind::Ident) && matches!(p.current_text(), "ns" | "us" | "ms" | "s")
+}
+
 /// The unit of a duration, if there is one here.
 pub(super) fn unit(p: &mut Parser) -> bool {
-    let is_unit = p.at(SyntaxKind::Ident) && matches!(p.current_text(), "ns" | "us" | "ms" | "s");
+    let is_unit = at_unit(p);
     if is_unit {
         p.bump_as(SyntaxKind::UnitWord);
     }
@@ -426,7 +492,20 @@ fn record(p: &mut Parser) -> SyntaxKind {
     p.bump();
     p.list(SyntaxKind::RightBrace, "an expression", |p| {
         let marker = p.start();
-        if p.at(SyntaxKind::Ident) && p.nth(1) == SyntaxKind::Colon {
+        let has_dot = p.at(SyntaxKind::Dot) && p.nth(1) == SyntaxKind::Ident && p.nth(2) == SyntaxKind::Equal;
+        if has_dot || (p.at(SyntaxKind::Ident) && p.nth(1) == SyntaxKind::Equal) {
+            let name = p.text_at(p.position + usize::from(has_dot));
+            p.error_here(
+                format!("the field `{name}` and its value are joined by `:`"),
+                Some(format!("write `{name}: e`")),
+            );
+            if has_dot {
+                p.bump_error();
+            }
+            p.bump();
+            p.bump_as(SyntaxKind::Colon);
+            expression(p);
+        } else if p.at(SyntaxKind::Ident) && p.nth(1) == SyntaxKind::Colon && p.nth(2) != SyntaxKind::Colon {
             p.bump();
             p.bump();
             expression(p);

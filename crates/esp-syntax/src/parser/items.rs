@@ -125,6 +125,9 @@ fn not_an_item(p: &mut Parser) {
         SyntaxKind::Hash => match p.text_at((p.position + 1).min(p.significant.len() - 1)) {
             "define" => Some("a constant is `const N = 3;`, a function `fn f(a: int) -> int { .. }`".to_string()),
             "include" => Some("other files are read with `import \"file.esp\";`".to_string()),
+            "if" | "ifdef" | "ifndef" | "else" | "elif" | "endif" => {
+                Some("items that depend on a constant are written `if DEBUG { .. } else { .. }`".to_string())
+            }
             _ => None,
         },
         SyntaxKind::Ident if foreign::instead_of_item(text).is_some() => {
@@ -205,7 +208,13 @@ fn import(p: &mut Parser) {
     const HELP: &str = "a module with arguments has a name: `import \"ring.esp\"(N = 64) as ring;`";
     let marker = p.start();
     p.bump_as(SyntaxKind::ImportWord);
-    p.expect_string("the name of a file, as in `\"ethernet.esp\"`");
+    if p.at(SyntaxKind::Ident) {
+        let name = p.current_text();
+        let help = format!("write `import \"{name}.esp\" as {name};`");
+        p.unexpected(format!("expected the name of a file, found `{name}`"), Some(help));
+    } else {
+        p.expect_string("the name of a file, as in `\"ethernet.esp\"`");
+    }
     let has_arguments = p.eat(SyntaxKind::LeftParen);
     if has_arguments {
         p.list(SyntaxKind::RightParen, "an argument, as in `N = 64`", import_argument);
@@ -252,6 +261,7 @@ fn type_item(p: &mut Parser) {
 pub(super) fn constant(p: &mut Parser) {
     let marker = p.start();
     p.bump();
+    p.type_before_name("const");
     p.expect_name("a name for the constant");
     if p.eat(SyntaxKind::Colon) {
         types::expect_type(p);
@@ -293,6 +303,10 @@ fn channel(p: &mut Parser) {
     }
     while p.at(SyntaxKind::Ident) {
         channel_attribute(p);
+    }
+    if p.at(SyntaxKind::InKeyword) || p.at(SyntaxKind::OutKeyword) {
+        let help = format!("write `external {}`", p.current_text());
+        p.unexpected(format!("expected `;`, found `{}`", p.current_text()), Some(help));
     }
     if p.at(SyntaxKind::ExternKeyword) && matches!(p.nth(1), SyntaxKind::InKeyword | SyntaxKind::OutKeyword) {
         p.unexpected("`extern` is not an attribute of a channel".to_string(), Some("write `external`".to_string()));
@@ -415,7 +429,19 @@ fn external_function(p: &mut Parser) {
     let marker = p.start();
     p.bump();
     p.eat_word("pure", SyntaxKind::PureWord);
-    p.expect_help(SyntaxKind::FnKeyword, Some("a C function is written `extern fn f(int) -> int;`"));
+    if p.nth(1) == SyntaxKind::Ident && p.nth(2) == SyntaxKind::LeftParen && !p.at(SyntaxKind::FnKeyword) {
+        let (result, name) = (p.current_text(), p.text_at(p.position + 1));
+        let help = match result {
+            "void" => format!("a C function is written `extern fn {name}(..);`"),
+            _ => format!("a C function is written `extern fn {name}(..) -> {result};`"),
+        };
+        p.expected("`fn`", Some(help));
+        if result == "void" || !types::ty(p) {
+            p.bump_error();
+        }
+    } else {
+        p.expect_help(SyntaxKind::FnKeyword, Some("a C function is written `extern fn f(int) -> int;`"));
+    }
     p.expect_name("the name of a C function");
     if p.expect(SyntaxKind::LeftParen) {
         p.list(SyntaxKind::RightParen, "a parameter", |p| {
@@ -572,7 +598,16 @@ fn parameters(p: &mut Parser) {
             SyntaxKind::Ident => {
                 p.bump();
                 if p.expect_help(SyntaxKind::Colon, Some("a parameter is written `n: int`")) {
-                    types::expect_value_type(p);
+                    if matches!(p.current(), SyntaxKind::Ampersand | SyntaxKind::Star) {
+                        let help = "another name of the caller's variable is written `x: #int`";
+                        p.expected("a type", Some(help.to_string()));
+                        let ty = p.start();
+                        p.bump_as(SyntaxKind::Hash);
+                        types::ty(p);
+                        p.complete(ty, SyntaxKind::ValueType);
+                    } else {
+                        types::expect_value_type(p);
+                    }
                 }
             }
             SyntaxKind::InKeyword | SyntaxKind::OutKeyword => {

@@ -379,6 +379,36 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// Whether the current token follows the previous one without a blank.
+    fn joins_previous(&self) -> bool {
+        self.position > 0 && self.span_at(self.position - 1).end == self.current_span().start
+    }
+
+    /// Whether `::` and a name are here, as behind the name of a module or type in other languages.
+    fn at_path(&self) -> bool {
+        self.at(SyntaxKind::Colon)
+            && self.nth(1) == SyntaxKind::Colon
+            && self.nth(2) == SyntaxKind::Ident
+            && self.joins_previous()
+    }
+
+    /// Takes `::` and the name behind it, and reports them.
+    fn path(&mut self) {
+        let (before, name) = (self.text_at(self.position - 1), self.text_at(self.position + 2));
+        self.error_here("there is no `::`".to_string(), Some(format!("write `{before}.{name}`")));
+        for _ in 0..3 {
+            self.bump();
+        }
+    }
+
+    /// Takes the `->` before a field as a dot, and reports it.
+    fn arrow_of_pointer(&mut self) {
+        let (before, name) = (self.text_at(self.position - 1), self.text_at(self.position + 1));
+        let help = format!("there are no pointers: write `{before}.{name}`");
+        self.error_here("a field is behind a dot".to_string(), Some(help));
+        self.bump_as(SyntaxKind::Dot);
+    }
+
     // Nodes.
 
     fn start(&mut self) -> Marker {
@@ -477,6 +507,21 @@ impl<'t> Parser<'t> {
         let mut diagnostic = Diagnostic::new(Code::E0201, self.current_span(), message);
         diagnostic.help = help;
         self.report(diagnostic);
+    }
+
+    /// Reports a mistake before the current token.
+    fn error_at(&mut self, span: Span, message: String, help: String) {
+        self.report(Diagnostic::new(Code::E0201, span, message).help(help));
+    }
+
+    /// Takes the type in `const int N` or `var int n`, and reports it.
+    fn type_before_name(&mut self, keyword: &str) {
+        let is_type = types::is_int_type(self.current()) || self.at(SyntaxKind::BoolKeyword);
+        if is_type && self.nth(1) == SyntaxKind::Ident {
+            let (ty, name) = (self.current_text(), self.text_at(self.position + 1));
+            let help = format!("a type follows its name: `{keyword} {name}: {ty} = ..;`");
+            self.unexpected(format!("expected a name, found `{ty}`"), Some(help));
+        }
     }
 
     /// Reports a token that is missing directly after the previous one.

@@ -145,7 +145,12 @@ fn primitive(p: &mut Parser) -> Completed {
         }
         SyntaxKind::Ident => {
             place(p);
-            SyntaxKind::PlacePattern
+            if p.at_path() {
+                p.path();
+                SyntaxKind::Error
+            } else {
+                SyntaxKind::PlacePattern
+            }
         }
         SyntaxKind::LeftBrace => {
             p.bump();
@@ -249,6 +254,11 @@ pub(super) fn place(p: &mut Parser) {
                 p.bump();
                 expressions::index(p);
                 SyntaxKind::IndexStep
+            }
+            SyntaxKind::ThinArrow if p.nth(1) == SyntaxKind::Ident && p.joins_previous() => {
+                p.arrow_of_pointer();
+                p.expect_field_name();
+                SyntaxKind::FieldStep
             }
             _ => {
                 p.abandon(step);

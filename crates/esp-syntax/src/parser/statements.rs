@@ -78,6 +78,7 @@ fn variables(p: &mut Parser) {
     p.bump();
     loop {
         let declarator = p.start();
+        p.type_before_name("var");
         p.expect_name("a name for the variable");
         if p.eat(SyntaxKind::Colon) {
             types::expect_value_type(p);
@@ -216,6 +217,19 @@ fn statement_once(p: &mut Parser) -> bool {
                 communicate(p)
             }
             _ if p.nth(p.name_length()) == SyntaxKind::LeftParen => call(p),
+            SyntaxKind::Colon if matches!(p.nth(2), SyntaxKind::WhileKeyword | SyntaxKind::ForKeyword) => {
+                let name = p.current_text();
+                p.error_here(format!("`{name}:` is no label"), Some(format!("write `#{name}` before the loop")));
+                p.bump();
+                p.bump();
+                SyntaxKind::Label
+            }
+            SyntaxKind::Colon if p.nth(2) == SyntaxKind::Colon => {
+                p.bump();
+                p.path();
+                recover(p);
+                SyntaxKind::Error
+            }
             SyntaxKind::Colon => {
                 let name = p.current_text();
                 let help = match p.nth(2) {
@@ -319,6 +333,9 @@ fn condition_with(p: &mut Parser, help: &str, rest: impl FnOnce(&mut Parser)) {
     } else {
         p.missing("`(`", Some(help));
         expressions::optional_expression(p);
+        if p.at_word("then") || p.at_word("do") {
+            p.bump_error();
+        }
     }
 }
 
@@ -344,14 +361,33 @@ fn for_statement(p: &mut Parser) -> SyntaxKind {
     } else {
         p.expect_name("a name for the counter");
         if p.expect_help(SyntaxKind::InKeyword, Some(HELP)) {
-            expressions::expression(p);
-            if p.expect_help(SyntaxKind::DotDot, Some(HELP)) {
-                expressions::expression(p);
-            }
+            range(p, HELP);
         }
     }
     expect_block(p, "the body of a `for` is a block");
     SyntaxKind::ForStmt
+}
+
+/// `expr ".." expr`, the range of a `for`.
+fn range(p: &mut Parser, help: &str) {
+    if p.at_word("range") && p.nth(1) == SyntaxKind::LeftParen {
+        p.expected("the first number", Some(help.to_string()));
+        p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+        return;
+    }
+    expressions::expression(p);
+    if p.expect_help(SyntaxKind::DotDot, Some(help)) {
+        if matches!(p.current(), SyntaxKind::Equal | SyntaxKind::Dot) {
+            let message = format!("there is no `..{}`", p.current_text());
+            p.unexpected(message, Some("a range ends before its second number: write `0..4` for 0 to 3".to_string()));
+        }
+        expressions::expression(p);
+    }
+    if p.at(SyntaxKind::Ident) {
+        let help = "a `for` counts by one: compute the number in its body, as in `2 * i`, or use `while`";
+        p.expected("`{`", Some(help.to_string()));
+        p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+    }
 }
 
 /// `(int i = 0; i < 4; i++)`: reports it, and takes the name of the counter, so that its uses are no mistakes.
@@ -528,7 +564,7 @@ fn alternatives(p: &mut Parser) {
                 }
             }
             _ => {
-                let help = "a branch begins with `in`, `out`, `after`, `until` or `when`";
+                let help = foreign::instead_of_branch(p.current_text());
                 p.expected("a branch or `}`", Some(help.to_string()));
                 let before = p.position;
                 p.skip_until(|p| {
@@ -597,7 +633,7 @@ fn after(p: &mut Parser) {
     p.bump();
     if p.expect_help(SyntaxKind::LeftParen, Some(HELP)) {
         let (amount, is_number) = (p.position, p.at(SyntaxKind::Int));
-        expressions::expression(p);
+        expressions::amount(p);
         if !expressions::unit(p) {
             if p.at(SyntaxKind::Ident) {
                 p.unexpected(format!("`{}` is not a unit of time", p.current_text()), Some(HELP.to_string()));
@@ -616,7 +652,21 @@ fn until(p: &mut Parser) {
     let marker = p.start();
     p.bump_as(SyntaxKind::UntilWord);
     if p.expect(SyntaxKind::LeftParen) {
-        expressions::expression(p);
+        let moment = p.start();
+        let from = p.position;
+        expressions::amount(p);
+        let to = p.position;
+        if expressions::unit(p) {
+            let duration = shorten(p.source(from, to));
+            p.error_at(
+                p.span_at(from).to(p.span_at(to)),
+                "`until` waits for a moment, not for a while".to_string(),
+                format!("write `after ({duration})`, or `until (t)` with `var t = now + ({duration});` before"),
+            );
+            p.complete(moment, SyntaxKind::Error);
+        } else {
+            p.abandon(moment);
+        }
         p.expect(SyntaxKind::RightParen);
     }
     p.complete(marker, SyntaxKind::UntilOperation);
@@ -746,10 +796,26 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
         SyntaxKind::LeftBrace if matches!(p.text_at(from), "loop" | "forever") => {
             p.expected("an assignment or a call", Some("an endless loop is `while { .. }`".to_string()));
         }
+        SyntaxKind::LeftBrace if matches!(p.text_at(from), "try" | "catch" | "finally") => {
+            let help = foreign::instead_of_statement(p.text_at(from)).map(str::to_string);
+            p.error_here(format!("there is no statement `{}`", p.text_at(from)), help);
+            p.nested(block);
+            while p.at_word("catch") || p.at_word("finally") {
+                p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+                if p.at(SyntaxKind::LeftBrace) {
+                    p.nested(block);
+                }
+            }
+            return SyntaxKind::Error;
+        }
         SyntaxKind::LeftBrace if p.text_at(from) == "switch" || p.text_at(from) == "select" => {
             p.expected("an assignment or a call", Some("use `match` for values, `alt` for channels".to_string()));
             p.skip_braces();
             return SyntaxKind::Error;
+        }
+        SyntaxKind::Int if p.position == from + 1 => {
+            let help = foreign::instead_of_statement(p.text_at(from)).map(str::to_string);
+            p.expected("an assignment or a call", help);
         }
         _ => p.expected("an assignment or a call", None),
     }

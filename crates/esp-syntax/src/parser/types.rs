@@ -80,6 +80,29 @@ fn missing_type(p: &mut Parser) {
         p.nested(immutable);
         return;
     }
+    let help = match p.current() {
+        SyntaxKind::LeftBrace => foreign::instead_of_type("struct"),
+        SyntaxKind::LeftBracket => Some("an array's type is `array[N] of T`"),
+        SyntaxKind::ChannelKeyword => Some("a procedure or template has its channels as `in c: T` or `out c(T, U)`"),
+        _ => None,
+    };
+    if let Some(help) = help {
+        p.expected("a type", Some(help.to_string()));
+        match p.current() {
+            SyntaxKind::LeftBrace => p.skip_braces(),
+            SyntaxKind::LeftBracket => {
+                p.bump_error();
+                p.skip_until(|p| p.at(SyntaxKind::RightBracket));
+                p.bump_error();
+                p.nested(immutable);
+            }
+            _ => {
+                p.bump_error();
+                p.skip_until(|p| p.at(SyntaxKind::Comma));
+            }
+        }
+        return;
+    }
     p.expected(
         "a type",
         Some("a type is `int`, `u8` .. `i64`, `bool`, `bytes[<=N]`, `array[N] of T`, `pid(P)` or a name".to_string()),
@@ -240,6 +263,12 @@ fn fields(p: &mut Parser, aggregate: SyntaxKind, what: &str) {
         p.expected(what, Some("at least one is needed".to_string()));
     }
     p.list(SyntaxKind::RightBrace, what, |p| {
+        if p.nth(1) == SyntaxKind::Ident && (is_int_type(p.current()) || p.at(SyntaxKind::BoolKeyword)) {
+            let help = format!("write `{}: {}`, and a `,` between fields", p.text_at(p.position + 1), p.current_text());
+            p.expected(what, Some(help));
+            p.skip_until(|_| false);
+            return true;
+        }
         if !p.at(SyntaxKind::Ident) {
             return false;
         }

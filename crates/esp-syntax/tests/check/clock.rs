@@ -85,13 +85,13 @@ process p {
               help: a duration is the difference of two times, as in `now - start`
             error[E0302]: expected `i64`, found `time`
               at 5:35 `now`
-              help: a time has no number; the difference of two times is a duration
+              help: a time has no number; the difference of two times is a duration, as in `(now - start) / (1 ms)`
             error[E0302]: expected `int`, found `duration`
               at 5:48 `d`
               help: divide by a unit: write `int(d / (1 ms))`
             error[E0302]: expected `int`, found `time`
               at 5:60 `t`
-              help: a time has no number; the difference of two times is a duration
+              help: a time has no number; the difference of two times is a duration, as in `(now - start) / (1 ms)`
             error[E0302]: there is no `+` of `duration` and `i64`
               at 6:7 `d + 5`
               help: a duration has a unit: write `(5 ms)`
@@ -129,7 +129,7 @@ process p {
               help: add `yield;`, or bound it by `for` or by a counter that moves by a constant step
             error[E0302]: expected `bool`, found `time`
               at 8:10 `t`
-              help: a time has no number; the difference of two times is a duration
+              help: a time has no number; the difference of two times is a duration, as in `(now - start) / (1 ms)`
             error[E0302]: expected an integer, found `duration`
               at 9:12 `d`
             error[E0302]: expected `duration`, found `int`

@@ -239,15 +239,15 @@ fn letters_behind_a_number() {
     check(
         "process p { alt { after (5ms) { } } }",
         expect![[r#"
-        error[E0102]: number `5` is followed by `ms`
-         --> p.esp:1:26
-          |
-        1 | process p { alt { after (5ms) { } } }
-          |                          ^^^
-          |
-          = help: write a blank between them, `5 ms`, or leave out `ms`
+            error[E0102]: number `5` is followed by `ms`
+             --> p.esp:1:26
+              |
+            1 | process p { alt { after (5ms) { } } }
+              |                          ^^^
+              |
+              = help: a duration is written `(5 ms)`
 
-    "#]],
+        "#]],
     );
 }
 
@@ -957,7 +957,7 @@ fn statement_in_an_alt() {
             1 | process p { alt { n = 1; in(c) { } } }
               |                   ^
               |
-              = help: a branch begins with `in`, `out`, `after`, `until` or `when`
+              = help: a branch begins with `in`, `out`, `after` or `until`, before them may be a guard: `when (c) in(..) { .. }`
 
         "#]],
     );
