@@ -61,6 +61,11 @@ impl<'a> Body<'_, 'a> {
                 {
                     return Access::Value(self.enumerator(&enumeration, ty, name, expr.span));
                 }
+                if let ast::ExprKind::Name(name) = &base.kind
+                    && self.is_wrong_type(name)
+                {
+                    return Access::Value(Value::error(expr.span));
+                }
                 let base = self.access(base);
                 self.access_field(base, name, expr.span)
             }

@@ -26,6 +26,10 @@ impl<'a> Body<'_, 'a> {
         if let Some((enumeration, ty)) = self.enumeration_named(name) {
             return self.enumeration_of(&enumeration, ty, name, arguments, span);
         }
+        if self.is_wrong_type(name) {
+            arguments.iter().for_each(|argument| self.absorb(argument));
+            return Value::error(span);
+        }
         if self.expanded.as_ref().is_some_and(|(place, _)| *place == span)
             && let Some((_, result)) = self.expanded.take()
         {

@@ -1,15 +1,16 @@
 //! Elaboration before any name is known: which items a program has. Constants choose among conditional items, and
 //! say which processes have no instance. Their values are computed with the items that are there unconditionally or by
-//! an earlier choice; what is chosen does not depend on processes, channels or functions.
+//! an earlier choice; what is chosen does not depend on processes or channels.
 
 use super::body::{Body, BodyKind};
+use super::constants::Constant;
 use super::copies::Copies;
 use super::load::Loaded;
 use super::names::{self, Checker};
 use super::order;
 use crate::ast;
-use crate::diagnostics::{Code, Diagnostic};
-use crate::hir::ExprKind;
+use crate::diagnostics::Code;
+use crate::hir::{self, ExprKind};
 use crate::types::TypeTable;
 
 /// An item of the program.
@@ -45,7 +46,7 @@ pub(super) fn items<'a>(checker: &mut Checker<'a>, loaded: &'a Loaded) -> Vec<Pr
     items
 }
 
-/// The constants, types and layouts that are known so far.
+/// The constants, types, layouts and functions that are known so far.
 struct Choices<'c> {
     checker: Checker<'c>,
 }
@@ -54,7 +55,11 @@ impl<'c> Choices<'c> {
     /// Declares what a constant can depend on.
     fn declare(&mut self, item: &'c ast::Item) {
         match item {
-            ast::Item::Const(_) | ast::Item::Type(_) | ast::Item::Layout(_) => {
+            ast::Item::Const(_)
+            | ast::Item::Type(_)
+            | ast::Item::Layout(_)
+            | ast::Item::Fn(_)
+            | ast::Item::Extern(_) => {
                 names::declare(&mut self.checker, &[Presence { item, absent: false }]);
             }
             _ => {}
@@ -94,14 +99,7 @@ impl<'c> Choices<'c> {
             self.checker.error(Code::E0309, condition.span, message);
             return None;
         }
-        let errors = self.checker.errors;
-        let value = self.evaluate(condition);
-        if value.is_none() && errors == self.checker.errors {
-            let message = "this is not a constant";
-            let help = "conditional items are chosen by constants";
-            self.checker.report(Diagnostic::new(Code::E0309, condition.span, message).help(help));
-        }
-        value
+        self.evaluate(condition)
     }
 
     fn evaluate(&mut self, expr: &'c ast::Expr) -> Option<i128> {
@@ -109,31 +107,26 @@ impl<'c> Choices<'c> {
     }
 }
 
+/// The value of a constant, 0 if it is false; none after a report.
 fn value_of<'a>(checker: &mut Checker<'a>, expr: &'a ast::Expr) -> Option<i128> {
     order::resolve_for(checker, expr);
-    let value = Body::new(checker, BodyKind::Constant).condition(expr);
-    match value.kind {
-        ExprKind::Constant(number) if value.ty != TypeTable::ERROR => Some(number),
-        _ => None,
+    let mut body = Body::new(checker, BodyKind::Constant);
+    let value = body.condition(expr);
+    if value.ty == TypeTable::ERROR {
+        return None;
+    }
+    match body.typed_constant(value) {
+        Constant::Typed(hir::Expr { kind: ExprKind::Constant(number), .. }) => Some(number),
+        Constant::Typed(_) | Constant::Untyped(_) | Constant::Error => None,
     }
 }
 
 /// E0311: assertions among the items, which are about constants.
 pub(super) fn check_assertions(checker: &mut Checker) {
     for ast::StaticAssertion { condition, message } in std::mem::take(&mut checker.static_assertions) {
-        let errors = checker.errors;
-        match value_of(checker, condition) {
-            Some(0) => {
-                let text = message.as_ref().map_or(String::new(), |message| format!(": {message}"));
-                checker.error(Code::E0311, condition.span, format!("this assertion is false{text}"));
-            }
-            Some(_) => {}
-            None if errors == checker.errors => {
-                let help = "write it as a statement, to be checked when the program runs";
-                let text = "an assertion outside of processes and functions is about constants";
-                checker.report(Diagnostic::new(Code::E0309, condition.span, text).help(help));
-            }
-            None => {}
+        if value_of(checker, condition) == Some(0) {
+            let text = message.as_ref().map_or(String::new(), |message| format!(": {message}"));
+            checker.error(Code::E0311, condition.span, format!("this assertion is false{text}"));
         }
     }
 }

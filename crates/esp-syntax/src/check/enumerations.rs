@@ -19,6 +19,13 @@ impl<'a> Body<'_, 'a> {
         Some((self.checker.types.enumeration(ty)?.clone(), ty))
     }
 
+    /// Whether a name is that of a type with an error, which has been reported.
+    pub(super) fn is_wrong_type(&self, name: &ast::Name) -> bool {
+        let None::<Binding> = self.find(name) else { return false };
+        let Some(Named { entity: Entity::Type(entry), .. }) = self.checker.find(name) else { return false };
+        self.checker.type_entries[entry].resolved == Some(TypeTable::ERROR)
+    }
+
     /// `code.ok`
     pub(super) fn enumerator(&mut self, enumeration: &Enumeration, ty: TypeId, case: &ast::Name, span: Span) -> Value {
         self.checker.record_case(ty, &case.text, case.span);

@@ -422,8 +422,11 @@ impl<'a> Body<'_, 'a> {
 
     /// `code.ok`: the case of an enumeration.
     fn enumerator_pattern(&mut self, place: &'a ast::Place, ty: TypeId) -> Option<PatternKind> {
-        let (enumeration, id) = self.enumeration_named(&place.base)?;
         let [ast::PlaceStep::Field(case)] = place.path.as_slice() else { return None };
+        if self.is_wrong_type(&place.base) {
+            return Some(PatternKind::Any);
+        }
+        let (enumeration, id) = self.enumeration_named(&place.base)?;
         self.checker.record_case(id, &case.text, case.span);
         let ranges = match enumeration.cases.iter().find(|(name, _)| *name == case.text) {
             Some((_, code)) => vec![(*code, *code + 1)],

@@ -273,3 +273,20 @@ process P { in(c, $a, $n); var p: #bytes[<=8] = #""; p += 'x'; p += a; p += n; p
         "#]],
     );
 }
+
+#[test]
+fn a_wrong_enumeration_is_reported_once() {
+    check(
+        r##"
+type a = enum { x = 1, y = 1 };
+channel c(u8) external out;
+process p { while { in(c, $n); match a(n) { a.x => assert(n == u8(a.x)); a.y => { } } } }
+"##,
+        expect![[r#"
+            error[E0310]: `x` and `y` both have the code 1
+              at 2:24 `y`
+              at 2:17 `x`: the first is here
+              help: a code without `=` is one above that before it
+        "#]],
+    );
+}

@@ -546,3 +546,38 @@ process p { var first = 1; while { in(c, $n); assert(n + first < N, "n is small"
         "#]],
     );
 }
+
+#[test]
+fn constants_among_the_items_may_call_functions() {
+    check(
+        r##"
+const SIZE = size(16);
+const WRONG = size(0);
+fn size(n: int) -> int { return LIMIT / n; }
+const LIMIT = 64;
+assert(size(16) == 4 && SIZE == 4);
+assert(size(32) == 4, "four fit");
+assert(size(0) > 0);
+assert(WRONG > 0);
+if size(8) == 8 { const CHOSEN = 1; } else { const OTHER = 1; }
+if SIZE > 4 { const LARGE = 1; }
+process p[size(128)] { assert(false); }
+process q { assert(CHOSEN > 0); }
+process r { assert(OTHER + LARGE > 0); }
+"##,
+        expect![[r#"
+            error[E0303]: division by zero in a constant
+              at 4:33 `LIMIT / n`
+              at 3:15 `size(0)`: evaluated for this constant
+            error[E0303]: division by zero in a constant
+              at 4:33 `LIMIT / n`
+              at 8:8 `size(0) > 0`: evaluated for this constant
+            error[E0311]: this assertion is false: four fit
+              at 7:8 `size(32) == 4`
+            error[E0208]: no variable named `OTHER`
+              at 14:20 `OTHER`
+            error[E0208]: no variable named `LARGE`
+              at 14:28 `LARGE`
+        "#]],
+    );
+}
