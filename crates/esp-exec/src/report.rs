@@ -84,6 +84,10 @@ impl FaultReport {
         match (&self.name, self.fault) {
             (Some(name), Fault::Extern) => write!(text, ": no extern function `{name}`"),
             (Some(name), _) => write!(text, ": no free object of `{name}`"),
+            (None, Fault::Assert) => match program.assert_message(self.location) {
+                Some(message) => write!(text, ": {}", message.replace('\n', " ")),
+                None => Ok(()),
+            },
             (None, _) => Ok(()),
         }
         .expect("writing to a string does not fail");

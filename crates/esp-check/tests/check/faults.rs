@@ -389,6 +389,19 @@ fn contradictory_priorities_of_two_processes_do_not_block() {
 }
 
 #[test]
+fn a_false_assertion_shows_its_message() {
+    check_verdict(
+        "proc f(n: int) { assert(n > 0, \"n is positive\"); }
+process p { f(1); f(0); }",
+        expect![[r#"
+            error assert
+               1  p  (p.esp:2:15)
+            fault `assert` in `p` at p.esp:1:18, in `f`, called at p.esp:2:19: n is positive
+        "#]],
+    );
+}
+
+#[test]
 fn cyclic_priorities_do_not_block() {
     check_verdict(
         "channel a(int); channel b(int); channel c(int);
