@@ -325,6 +325,12 @@ impl<'m> ExplorationPlan<'m> {
         eager.fold(0, |all, instance| all | instance_bit(instance as usize))
     }
 
+    /// The instances that the property does not observe.
+    pub(crate) fn unobserved_instances(&self) -> u128 {
+        let unobserved = (0..self.instances as u32).filter(|instance| !self.is_observed(*instance));
+        unobserved.fold(0, |all, instance| all | instance_bit(instance as usize))
+    }
+
     /// Whether an instance's local steps commute with all steps of the other instances, provided that they change no
     /// pool.
     ///

@@ -4,6 +4,7 @@ use super::budget::{ProductSize, SearchBudget};
 use super::fairness::{FairnessScope, WaitCache};
 use super::{ForcedPrefix, Goal};
 use crate::automaton::AutomatonStep;
+use crate::exploration_plan::SuccessorMode;
 use crate::instance_set::participant_set;
 use crate::options::{Limit, Reduction};
 use crate::store::{Insertion, PackedStates, StateRef, Store, hash, signature};
@@ -243,8 +244,12 @@ impl<'b, 'm> ProductBuilder<'b, 'm> {
         let width = self.generator.plan.width;
         let all = self.generator.enabled.len();
         let subset = if self.is_reduced {
-            let (fairness, eager) = (self.fairness, self.eager);
-            let is_eligible = |step: Step| fairness.is_own_step_of(step, eager);
+            let (fairness, plan) = (self.fairness, self.generator.plan);
+            let invisible = match plan.successor_mode {
+                SuccessorMode::Monolithic => plan.unobserved_instances(),
+                SuccessorMode::SingleStep | SuccessorMode::EagerLocal => self.eager,
+            };
+            let is_eligible = |step: Step| fairness.is_own_step_of(step, invisible);
             self.generator.persistent_subset_of(&self.state_vector[..width], &is_eligible)
         } else {
             all

@@ -52,14 +52,14 @@ impl<'m> SuccessorGenerator<'m> {
         self.transitions = transitions;
     }
 
-    /// Moves a persistent subset of the enabled transitions to the front and returns its size: one local step that
-    /// blocks without touching a pool and commutes with all steps of the other instances (see
+    /// Moves a persistent subset of the enabled transitions to the front and returns its size: one eligible local step
+    /// that blocks without touching a pool and commutes with all steps of the other instances (see
     /// [`ExplorationPlan::is_independent`]), or all. The cycle proviso holds: each reduced step turns a running
     /// instance into a blocked one, so no cycle consists of reduced steps only: every cycle contains a fully expanded
     /// state.
     ///
     /// [`ExplorationPlan::is_independent`]: crate::exploration_plan::ExplorationPlan::is_independent
-    pub(crate) fn persistent_subset_monolithic(&mut self) -> usize {
+    pub(crate) fn persistent_subset_monolithic(&mut self, is_eligible: &dyn Fn(Step) -> bool) -> usize {
         for index in 0..self.enabled.len() {
             let transition = self.get(self.enabled[index]);
             let (Step::Local { instance }, TransitionOutcome::Continues, true) =
@@ -68,7 +68,8 @@ impl<'m> SuccessorGenerator<'m> {
                 continue;
             };
             let [(component_index, component)] = transition.changes[..] else { continue };
-            if component_index != instance || !self.plan.is_independent(instance) {
+            let step = transition.step;
+            if component_index != instance || !self.plan.is_independent(instance) || !is_eligible(step) {
                 continue;
             }
             if self.is_blocked_in(instance, component) {

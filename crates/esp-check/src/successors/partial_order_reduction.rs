@@ -41,7 +41,7 @@ impl SuccessorGenerator<'_> {
         let all = self.enabled.len();
         let plan = self.plan;
         if all >= 2 && plan.successor_mode == SuccessorMode::Monolithic {
-            return self.persistent_subset_monolithic();
+            return self.persistent_subset_monolithic(is_eligible);
         }
         if all < 2 || plan.successor_mode != SuccessorMode::EagerLocal || plan.instances > MAX_SET_INSTANCES {
             return all;

@@ -74,6 +74,21 @@ fn fairness_is_that_of_single_steps() {
     }
 }
 
+/// With a pool, each step is computed on the complete state, and reduced in another way.
+#[test]
+fn local_steps_that_a_property_observes_are_in_every_order() {
+    let program = "type itemT = record { n: int }; pool itemT 2; channel c(itemT); channel d() shared;
+        process a { var item: itemT = { 1 }; out(c, item); } process b { in(c, _); }
+        process p { var x = 0; x = 1; idle in(d); } process q { var y = 0; y = 1; idle in(d); }
+        process z { while { idle out(d); } }";
+    for property in ["[] (p:x == 1 -> q:y == 1)", "[] (q:y == 1 -> p:x == 1)", "(p:x == 0) U (q:y == 1)"] {
+        let text = format!("{program} model m {{ ltl \"{property}\"; }}");
+        for options in [Options::default(), UNREDUCED] {
+            assert_eq!(Answer::from(&explore(&model(&text, None), &options).verdict), Answer::Violated, "{options:?}");
+        }
+    }
+}
+
 fn random_program(random: &mut Random) -> String {
     let mut text = "channel c(u8) shared; channel d(bool) shared;
          channel e(u8) external out shared; channel g(bool) external in shared;\n"
