@@ -86,7 +86,7 @@ pub fn check_beyond(
         verdict = search_consistently(|kept| {
             let answers = AnswerScope::Run(kept);
             let plan = ExplorationPlan::new(model, successor_mode, Symmetry::Off, answers);
-            let plan = plan.map_err(Refusal::Unbounded)?;
+            let plan = plan.map_err(Refusal::Unbounded)?.track_deadlines();
             let limits = options.limits.after(started.elapsed());
             check_liveness(&plan, goal.clone(), (options.reduction, &limits), "", &mut product, progress)
         })?;

@@ -107,7 +107,7 @@ fn check_property(program_model: &ModelProgram, property: &str, limits: &Limits)
     search_consistently(|kept| {
         let answers = AnswerScope::Run(kept);
         let plan = ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off, answers);
-        let mut plan = plan.map_err(Refusal::Unbounded)?;
+        let mut plan = plan.map_err(Refusal::Unbounded)?.track_deadlines();
         if !plan.track_atoms(atoms.clone()) {
             return Ok(Searched::Done(Spuriousness::NotChecked));
         }
@@ -121,7 +121,7 @@ fn check_starvation(program_model: &ModelProgram, instance: u32, limits: &Limits
     search_consistently(|kept| {
         let answers = AnswerScope::Run(kept);
         let plan = ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off, answers);
-        let plan = plan.map_err(Refusal::Unbounded)?;
+        let plan = plan.map_err(Refusal::Unbounded)?.track_deadlines();
         check_liveness(&plan, Goal::Starved(vec![instance]), &limits.after(started.elapsed()))
     })
 }

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::collapse::{ComponentTables, table_of_instances};
+use crate::deadlines::Deadline;
 use crate::domain::Unbounded;
 use crate::environment::EnvironmentValues;
 use crate::instance_set::{MAX_SET_INSTANCES, instance_bit};
@@ -66,14 +67,22 @@ pub(crate) struct ExplorationPlan<'m> {
     pub(crate) atoms: Vec<Proposition>,
     /// Per instance: the propositions about its labels, at most 8, each with the label's position in the code.
     pub(crate) label_atoms: Vec<Vec<(usize, usize)>>,
-    pub(crate) records_labels: bool,
+    /// Whether the inputs of a state depend on the code that each local step executes.
+    pub(crate) records_coverage: bool,
     /// Per instance: its variables that the property names.
     pub(crate) tracked_variables: Vec<Vec<SmolStr>>,
+    /// Per process: its deadlines, if they are tracked.
+    deadlines: Vec<Vec<Deadline>>,
+    /// Per instance with tracked deadlines: the number of the first of them.
+    first_deadlines: Vec<Option<u32>>,
     summaries: Vec<ProcessSummary>,
     processes: Vec<ProcessId>,
     /// Per channel: the set of its readers, and the set of its writers.
     users: Vec<(u128, u128)>,
 }
+
+/// The maximum number of deadlines of all instances: their set is one word. Further ones may be passed over forever.
+const MAX_TRACKED_DEADLINES: u32 = 128;
 
 /// Static facts of a process.
 struct ProcessSummary {
@@ -161,8 +170,10 @@ impl<'m> ExplorationPlan<'m> {
             },
             atoms: Vec::new(),
             label_atoms: vec![Vec::new(); instances],
-            records_labels: false,
+            records_coverage: false,
             tracked_variables: vec![Vec::new(); instances],
+            deadlines: Vec::new(),
+            first_deadlines: vec![None; instances],
             summaries: Vec::new(),
             users: users(model, &processes),
             processes,
@@ -230,10 +241,48 @@ impl<'m> ExplorationPlan<'m> {
             }
         }
         self.atoms = atoms;
-        // Replicas with different inputs cannot share a table.
+        self.separate_tables();
+        true
+    }
+
+    /// Stores in every state which deadlines may have moved, so that a search finds the runs that pass one over
+    /// forever. Those of the environment may be.
+    pub(crate) fn track_deadlines(mut self) -> Self {
+        let program = &self.model.program;
+        self.deadlines = program.processes.iter().map(Deadline::of_process).collect();
+        let mut count = 0;
+        for instance in 0..self.instances {
+            let own = self.deadlines[self.processes[instance].0 as usize].len() as u32;
+            let is_explored = self.model.role(instance as u32) == Role::Explored;
+            if own > 0 && is_explored && count + own <= MAX_TRACKED_DEADLINES {
+                self.first_deadlines[instance] = Some(count);
+                count += own;
+            }
+        }
+        if count == 0 {
+            self.deadlines.clear();
+        } else {
+            self.records_coverage = true;
+            self.separate_tables();
+        }
+        self
+    }
+
+    /// Replicas with different inputs of propositions cannot share a table.
+    fn separate_tables(&mut self) {
         self.table_of_component = (0..self.table_of_component.len()).collect();
         self.components = ComponentTables::new(self.table_of_component.len());
-        true
+    }
+
+    /// Whether any deadline is tracked.
+    pub(crate) fn tracks_deadlines(&self) -> bool {
+        !self.deadlines.is_empty()
+    }
+
+    /// The tracked deadlines of an instance, and the number of the first of them.
+    pub(crate) fn deadlines(&self, instance: u32) -> Option<(u32, &[Deadline])> {
+        let first = (*self.first_deadlines.get(instance as usize)?)?;
+        Some((first, &self.deadlines[self.processes[instance as usize].0 as usize]))
     }
 
     fn track_label(&mut self, number: usize, instance: u32, label: LabelId) -> bool {
@@ -253,7 +302,7 @@ impl<'m> ExplorationPlan<'m> {
         let Some(position) = found else { return true };
         let label_atoms = &mut self.label_atoms[instance as usize];
         label_atoms.push((number, position));
-        self.records_labels = true;
+        self.records_coverage = true;
         label_atoms.len() <= 8
     }
 
@@ -313,9 +362,11 @@ impl<'m> ExplorationPlan<'m> {
             && !self.is_observed(instance)
     }
 
-    /// Whether the property names a label or variable of an instance.
+    /// Whether the property names a label or variable of an instance, or fairness depends on its deadlines.
     fn is_observed(&self, instance: u32) -> bool {
-        !self.label_atoms[instance as usize].is_empty() || !self.tracked_variables[instance as usize].is_empty()
+        !self.label_atoms[instance as usize].is_empty()
+            || !self.tracked_variables[instance as usize].is_empty()
+            || self.first_deadlines[instance as usize].is_some()
     }
 
     /// The instances whose local steps commute with all steps of the others and are invisible to the property, so that

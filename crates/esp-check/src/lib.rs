@@ -12,7 +12,8 @@
 //!   state representation       collapse (component states by number), store (visited set), frontier
 //!   transition relation        successors (cache, monolithic stepping, partial-order reduction, valuations)
 //!   safety                     check (driver), search (parallel breadth-first search), spin_barrier
-//!   liveness                   ltl, formula, automaton, negation, liveness (fair strongly connected components)
+//!   liveness                   ltl, formula, automaton, negation, deadlines (`until` branches and what moves their
+//!                              times), liveness (fair strongly connected components)
 //!   counterexamples            reconstruct, minimize, counterexample, counterexample_file, chart, configuration,
 //!                              timeline
 //!   validation                 concretize, spuriousness, replay_external (a run of another engine)
@@ -35,6 +36,7 @@ mod concretize;
 mod configuration;
 mod counterexample;
 pub mod counterexample_file;
+mod deadlines;
 mod domain;
 mod environment;
 mod exploration_plan;

@@ -30,7 +30,7 @@ pub(crate) fn plan_with_atoms<'m>(
 ) -> Result<ExplorationPlan<'m>, Refusal> {
     let answers = AnswerScope::Run(kept);
     let plan = ExplorationPlan::new(model, successor_mode, Symmetry::Off, answers);
-    let mut plan = plan.map_err(Refusal::Unbounded)?;
+    let mut plan = plan.map_err(Refusal::Unbounded)?.track_deadlines();
     if plan.track_atoms(atoms) {
         return Ok(plan);
     }

@@ -2,6 +2,7 @@
 //! accepting.
 
 use super::Lasso;
+use super::deadline_events::DeadlineEvents;
 use super::product::{Edge, Graph, PRODUCT_EXTRA_WORDS, ProductLocation};
 use super::scc::CycleFairness;
 use crate::formula::FormulaId;
@@ -11,7 +12,8 @@ use crate::successors::SuccessorGenerator;
 use rustc_hash::FxHashMap;
 
 impl Graph {
-    /// A run into an SCC and a cycle in it that visits everything that makes it fair and accepting.
+    /// A run into an SCC and a cycle in it that visits everything that makes it fair and accepting, and excuses each
+    /// deadline that it passes over.
     pub(super) fn lasso<'a>(
         &self,
         generator: &mut SuccessorGenerator<'_>,
@@ -29,24 +31,29 @@ impl Graph {
         open.sort_unstable();
         open.dedup();
         let mut unserved = all_instances;
+        let mut events = DeadlineEvents::default();
         loop {
             let at = run[run.len() - 1];
             unserved &= fairness.unserved_in(self, at);
             let first = run.len() == cycle + 1;
-            if open.is_empty() && unserved == 0 && at == entry && !first {
+            let ignored = events.passed_over & !events.excused;
+            if open.is_empty() && unserved == 0 && ignored == 0 && at == entry && !first {
                 break;
             }
             let wanted = |edge: &Edge| {
-                if open.is_empty() && unserved == 0 {
+                if open.is_empty() && unserved == 0 && ignored == 0 {
                     return edge.to == entry;
                 }
                 edge.participants & unserved != 0
                     || !fairness.unserved_in(self, edge.to) & unserved != 0
+                    || self.events_of(edge).excused & ignored != 0
                     || open.iter().any(|eventuality| !postponed(edge).contains(eventuality))
             };
             for edge in self.shortest_path(at, scc, keep, &wanted) {
                 unserved &= !edge.participants & fairness.unserved_in(self, edge.to);
                 open.retain(|eventuality| postponed(edge).contains(eventuality));
+                events.passed_over |= self.events_of(edge).passed_over;
+                events.excused |= self.events_of(edge).excused;
                 run.push(edge.to);
             }
         }

@@ -3,15 +3,18 @@
 //! Programs Satisfy their Linear Specification", 1985).
 //!
 //! A run violates a property if it ends in a component that is accepting and fair: each instance takes a step in it, or
-//! is disabled in one of its states. An instance starves if there is a fair component in which it always waits and
-//! never takes part. A finite run is extended by stuttering (Holzmann's stutter extension): in a state in which no fair
-//! transition is enabled, and after the program has ended.
+//! is disabled in one of its states; and it does not pass over forever an `until` whose time has come. An instance
+//! starves if there is a fair component in which it always waits and never takes part. A finite run is extended by
+//! stuttering (Holzmann's stutter extension): in a state in which no fair transition is enabled, and after the program
+//! has ended.
 //!
 //! Properties are without "next", so that they do not distinguish runs that differ by invisible steps. Local steps that
 //! the property does not observe are eager, and partial-order reduction applies to the steps of such instances. The
 //! product is searched while it is built.
 
 mod budget;
+mod deadline_events;
+mod deadlines;
 mod fairness;
 mod lasso;
 mod product;
@@ -19,6 +22,7 @@ mod scc;
 
 use crate::automaton::Automaton;
 use crate::exploration_plan::ExplorationPlan;
+use crate::formula::FormulaId;
 use crate::instance_set::{MAX_SET_INSTANCES, first_instances, instance_bit};
 use crate::options::{Compaction, Limit, Limits, Progress, Reduction};
 use crate::reconstruct::ResolvedStep;
@@ -36,6 +40,16 @@ pub(crate) enum Goal {
     Accepted(Automaton),
     /// A run on which one of these instances waits forever at an operation that is not `idle`.
     Starved(Vec<u32>),
+}
+
+impl Goal {
+    /// The eventualities that an edge postpones.
+    fn postponed(&self, edge: &Edge) -> &[FormulaId] {
+        match self {
+            Goal::Accepted(automaton) => automaton.postponed(edge.postponed_set),
+            Goal::Starved(_) => &[],
+        }
+    }
 }
 
 /// A run that the goal describes.
@@ -168,65 +182,66 @@ impl ProductBuilder<'_, '_> {
     fn find_lasso(&mut self, is_partial: bool, budget: &SearchBudget<'_>) -> LassoOutcome {
         // A set of instances has this many bits.
         debug_assert!(self.generator.plan.instances <= MAX_SET_INSTANCES);
-        let all_instances = first_instances(self.generator.plan.instances);
         let all = |_: &Edge| true;
         if let Some(node) = self.graph.accepting_prefix {
             return LassoOutcome::Found(self.graph.prefix(&mut self.generator, self.store, node));
         }
         let instances = match &self.goal {
             Goal::Accepted(_) => {
-                for scc in self.graph.strongly_connected_components(&all) {
-                    let Goal::Accepted(automaton) = &self.goal else { unreachable!("the goal does not change") };
-                    if !self.graph.is_accepted(&scc, &|edge: &Edge| automaton.postponed(edge.postponed_set)) {
-                        continue;
-                    }
-                    let Some(fairness) = self.cycle_fairness(&scc, &all, all_instances) else { continue };
-                    let Goal::Accepted(automaton) = &self.goal else { unreachable!("the goal does not change") };
-                    let postponed = |edge: &Edge| automaton.postponed(edge.postponed_set);
-                    let lasso = self.graph.lasso(
-                        &mut self.generator,
-                        self.store,
-                        &scc,
-                        &all,
-                        &postponed,
-                        (&fairness, all_instances),
-                    );
-                    return LassoOutcome::Found(lasso);
-                }
-                return LassoOutcome::None;
+                let components = self.graph.strongly_connected_components(&all);
+                let found = components.into_iter().find_map(|scc| self.lasso_in(&scc, &all, None));
+                return found.map_or(LassoOutcome::None, LassoOutcome::Found);
             }
             Goal::Starved(_) if is_partial => return LassoOutcome::None,
             Goal::Starved(instances) => instances.clone(),
         };
-        for instance in instances.into_iter().map(|instance| instance as usize) {
-            if self.graph.nodes.iter().all(|node| node.waiting & instance_bit(instance) == 0) {
+        for instance in instances {
+            if self.graph.nodes.iter().all(|node| node.waiting & instance_bit(instance as usize) == 0) {
                 continue;
             }
             if let Err(limit) = budget.check(self.graph.memory_bytes()) {
                 return LassoOutcome::Unfinished(limit);
             }
-            let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;
-            for scc in self.graph.strongly_connected_components(&without) {
-                let waits = |node: &u32| self.graph.nodes[*node as usize].waiting & instance_bit(instance) != 0;
-                // A run that only stutters has ended.
-                let moves = self.graph.inner(&scc, &without).any(|edge| edge.participants != STUTTER);
-                if !scc.iter().all(waits) || !moves {
-                    continue;
-                }
-                if let Some(fairness) = self.cycle_fairness(&scc, &without, all_instances) {
-                    let lasso = self.graph.lasso(
-                        &mut self.generator,
-                        self.store,
-                        &scc,
-                        &without,
-                        &|_| &[],
-                        (&fairness, all_instances),
-                    );
-                    let starved = Some(instance as u32);
-                    return LassoOutcome::Found(Lasso { starved, ..lasso });
-                }
+            let without = |edge: &Edge| edge.participants & instance_bit(instance as usize) == 0;
+            let components = self.graph.strongly_connected_components(&without);
+            let found = components.into_iter().find_map(|scc| self.lasso_in(&scc, &without, Some(instance)));
+            if let Some(lasso) = found {
+                return LassoOutcome::Found(lasso);
             }
         }
         LassoOutcome::None
+    }
+
+    /// A lasso whose cycle is in an SCC of the edges to keep. A cycle that ignores no deadline either excuses each one
+    /// that the SCC passes over, or lacks the edges that pass over the others: it is in an SCC of what remains without
+    /// these (Emerson and Lei, "Modalities for Model Checking: Branching Time Logic Strikes Back", 1987).
+    fn lasso_in(&mut self, scc: &[u32], keep: &dyn Fn(&Edge) -> bool, starved: Option<u32>) -> Option<Lasso> {
+        let all_instances = first_instances(self.generator.plan.instances);
+        if !self.has_goal(scc, keep, starved) {
+            return None;
+        }
+        let fairness = self.cycle_fairness(scc, keep, all_instances)?;
+        let ignored = self.graph.ignored_deadlines(scc, keep);
+        if ignored == 0 {
+            let ProductBuilder { generator, graph, store, goal, .. } = self;
+            let postponed = |edge: &Edge| goal.postponed(edge);
+            let lasso = graph.lasso(generator, store, scc, keep, &postponed, (&fairness, all_instances));
+            return Some(Lasso { starved, ..lasso });
+        }
+        let events = self.graph.deadline_events.clone();
+        let rest = |edge: &Edge| keep(edge) && events[edge.deadline_events as usize].passed_over & ignored == 0;
+        let parts = self.graph.components_within(scc, &rest);
+        parts.into_iter().find_map(|part| self.lasso_in(&part, &rest, starved))
+    }
+
+    /// Whether a run through all of an SCC is one that the goal describes, fairness aside. If not, neither is one
+    /// through a part of it.
+    fn has_goal(&self, scc: &[u32], keep: &dyn Fn(&Edge) -> bool, starved: Option<u32>) -> bool {
+        let Some(instance) = starved else {
+            return self.graph.is_accepted(scc, keep, &|edge: &Edge| self.goal.postponed(edge));
+        };
+        let waits = |node: &u32| self.graph.nodes[*node as usize].waiting & instance_bit(instance as usize) != 0;
+        // A run that only stutters has ended.
+        scc.iter().all(waits) && self.graph.inner(scc, keep).any(|edge| edge.participants != STUTTER)
     }
 }

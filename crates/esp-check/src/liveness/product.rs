@@ -1,6 +1,7 @@
 //! The product of the state graph with the automaton, built breadth first, with stutter extension.
 
 use super::budget::{ProductSize, SearchBudget};
+use super::deadline_events::{DeadlineEventTable, DeadlineEvents};
 use super::fairness::{FairnessScope, WaitCache};
 use super::{ForcedPrefix, Goal};
 use crate::automaton::AutomatonStep;
@@ -29,6 +30,15 @@ pub(super) struct Edge {
     pub(super) participants: u128,
     /// The set of eventualities that the automaton postpones.
     pub(super) postponed_set: u32,
+    /// The set of its events, as a position in [`Graph::deadline_events`].
+    pub(super) deadline_events: u32,
+}
+
+/// The part of an edge that its step determines.
+#[derive(Clone, Copy)]
+struct StepLabel {
+    participants: u128,
+    deadline_events: u32,
 }
 
 pub(super) struct Graph {
@@ -36,6 +46,8 @@ pub(super) struct Graph {
     pub(super) start: Vec<u32>,
     pub(super) nodes: Vec<ProductNode>,
     pub(super) edges: Vec<Edge>,
+    /// The sets of events of edges; the first one is empty.
+    pub(super) deadline_events: Vec<DeadlineEvents>,
     pub(super) parents: Vec<u32>,
     /// The first node at which every continuation of the run is accepted; the product ends there.
     pub(super) accepting_prefix: Option<u32>,
@@ -86,9 +98,10 @@ pub(super) struct ProductBuilder<'b, 'm> {
     /// Scratch memory of an insertion.
     batch: PackedStates,
     wait_cache: WaitCache,
+    pub(super) event_table: DeadlineEventTable,
     /// The state of the node that is expanded, and the state of a successor.
-    state_vector: Vec<u32>,
-    successor: Vec<u32>,
+    pub(super) state_vector: Vec<u32>,
+    pub(super) successor: Vec<u32>,
     /// The steps of a goal without an automaton.
     unchanged: Rc<[AutomatonStep]>,
 }
@@ -124,6 +137,7 @@ impl<'b, 'm> ProductBuilder<'b, 'm> {
                 start: initial,
                 nodes: Vec::new(),
                 edges: Vec::new(),
+                deadline_events: vec![DeadlineEvents::default()],
                 parents: Vec::new(),
                 accepting_prefix: None,
             },
@@ -131,6 +145,7 @@ impl<'b, 'm> ProductBuilder<'b, 'm> {
             node_of: FxHashMap::default(),
             batch: PackedStates::default(),
             wait_cache: WaitCache::default(),
+            event_table: DeadlineEventTable::default(),
             state_vector: vec![0; width + PRODUCT_EXTRA_WORDS],
             successor: start,
             unchanged: Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]),
@@ -191,7 +206,7 @@ impl<'b, 'm> ProductBuilder<'b, 'm> {
         // Stutter extension.
         if fair_enabled == 0 && (here.has_ended || self.prefix.may_stutter(here.at)) {
             self.successor.copy_from_slice(&self.state_vector);
-            self.add_edges(node, here, STUTTER, &automaton_steps)?;
+            self.add_edges(node, here, StepLabel { participants: STUTTER, deadline_events: 0 }, &automaton_steps)?;
         }
         let waiting = match &self.goal {
             Goal::Starved(instances) if !here.has_ended => {
@@ -281,10 +296,12 @@ impl<'b, 'm> ProductBuilder<'b, 'm> {
             }
             // The end of the program is a node of its own: a run that continues from this state has not ended.
             let has_ended = !matches!(transition.outcome, TransitionOutcome::Continues);
-            let participants = participant_set(transition.step);
+            let step = transition.step;
             self.generator.apply(id, &self.state_vector[..width], from_hash, &mut self.successor[..width]);
+            let deadline_events = if has_ended { 0 } else { self.deadline_events(step) };
             let next = ProductLocation { has_ended, at: self.prefix.after(here.at), ..here };
-            self.add_edges(node, next, participants, automaton_steps)?;
+            let label = StepLabel { participants: participant_set(step), deadline_events };
+            self.add_edges(node, next, label, automaton_steps)?;
         }
         Ok(())
     }
@@ -294,14 +311,15 @@ impl<'b, 'm> ProductBuilder<'b, 'm> {
         &mut self,
         node: u32,
         next: ProductLocation,
-        participants: u128,
+        label: StepLabel,
         automaton_steps: &[AutomatonStep],
     ) -> Result<(), Limit> {
+        let StepLabel { participants, deadline_events } = label;
         let width = self.generator.plan.width;
         for step in automaton_steps {
             ProductLocation { automaton: step.to, ..next }.write(&mut self.successor[width..]);
             let to = self.intern_successor(Some(node))?;
-            self.graph.edges.push(Edge { to, participants, postponed_set: step.postponed_set });
+            self.graph.edges.push(Edge { to, participants, postponed_set: step.postponed_set, deadline_events });
         }
         Ok(())
     }

@@ -6,22 +6,40 @@ use crate::formula::FormulaId;
 use rustc_hash::FxHashMap;
 
 impl Graph {
-    /// Strongly connected components with at least one edge, in the graph of the edges to keep. `call_stack`
-    /// replaces recursion: each node with the position of its next edge.
+    /// Strongly connected components with at least one edge, in the graph of the edges to keep.
     pub(super) fn strongly_connected_components(&self, keep: &dyn Fn(&Edge) -> bool) -> Vec<Vec<u32>> {
-        let count = self.nodes.len();
+        self.components_among(0..self.nodes.len() as u32, |node| Some(node as usize), keep)
+    }
+
+    /// As [`Self::strongly_connected_components`], in a part of the graph.
+    pub(super) fn components_within(&self, part: &[u32], keep: &dyn Fn(&Edge) -> bool) -> Vec<Vec<u32>> {
+        let positions: FxHashMap<u32, usize> =
+            part.iter().enumerate().map(|(position, node)| (*node, position)).collect();
+        self.components_among(part.iter().copied(), |node| positions.get(&node).copied(), keep)
+    }
+
+    /// As [`Self::strongly_connected_components`], in the graph of these nodes, each of which has a position.
+    /// `call_stack` replaces recursion: each node with the position of its next edge.
+    fn components_among(
+        &self,
+        nodes: impl ExactSizeIterator<Item = u32>,
+        position_of: impl Fn(u32) -> Option<usize>,
+        keep: &dyn Fn(&Edge) -> bool,
+    ) -> Vec<Vec<u32>> {
+        let count = nodes.len();
+        let known = |node: u32| position_of(node).expect("the stacks hold nodes of the graph");
         let mut index = vec![u32::MAX; count];
         let mut low = vec![0u32; count];
         let mut on_stack = vec![false; count];
         let (mut stack, mut call_stack, mut found) = (Vec::new(), Vec::<(u32, usize)>::new(), Vec::new());
         let mut next = 0;
-        for root in 0..count as u32 {
-            if index[root as usize] != u32::MAX {
+        for root in nodes {
+            if index[known(root)] != u32::MAX {
                 continue;
             }
             call_stack.push((root, 0));
             while let Some((node, position)) = call_stack.last_mut() {
-                let at = *node as usize;
+                let at = known(*node);
                 if *position == 0 {
                     index[at] = next;
                     low[at] = next;
@@ -34,7 +52,7 @@ impl Graph {
                 match edge {
                     Some(edge) if !keep(edge) => {}
                     Some(edge) => {
-                        let to = edge.to as usize;
+                        let Some(to) = position_of(edge.to) else { continue };
                         if index[to] == u32::MAX {
                             call_stack.push((edge.to, 0));
                         } else if on_stack[to] {
@@ -44,12 +62,13 @@ impl Graph {
                     None => {
                         call_stack.pop();
                         if let Some((above, _)) = call_stack.last() {
-                            low[*above as usize] = low[*above as usize].min(low[at]);
+                            let above = known(*above);
+                            low[above] = low[above].min(low[at]);
                         }
                         if low[at] == index[at] {
-                            let start = stack.iter().rposition(|other| *other as usize == at);
+                            let start = stack.iter().rposition(|other| known(*other) == at);
                             let scc = stack.split_off(start.expect("a root is on the stack"));
-                            scc.iter().for_each(|member| on_stack[*member as usize] = false);
+                            scc.iter().for_each(|member| on_stack[known(*member)] = false);
                             let loops = |node: &u32| self.edges_of(*node).iter().any(|e| e.to == *node && keep(e));
                             if scc.len() > 1 || scc.iter().any(loops) {
                                 found.push(scc);
@@ -81,8 +100,13 @@ impl Graph {
     }
 
     /// Whether no eventuality of the automaton is postponed by every edge of the SCC.
-    pub(super) fn is_accepted<'a>(&self, scc: &[u32], postponed: &dyn Fn(&Edge) -> &'a [FormulaId]) -> bool {
-        let mut edges = self.inner(scc, &|_| true);
+    pub(super) fn is_accepted<'a>(
+        &self,
+        scc: &[u32],
+        keep: &dyn Fn(&Edge) -> bool,
+        postponed: &dyn Fn(&Edge) -> &'a [FormulaId],
+    ) -> bool {
+        let mut edges = self.inner(scc, keep);
         let Some(first) = edges.next() else { return false };
         let mut open = postponed(first).to_vec();
         edges.all(|edge| {

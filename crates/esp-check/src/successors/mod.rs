@@ -79,6 +79,9 @@ pub(crate) struct SuccessorGenerator<'m> {
     /// Per instance whose labels a property names: the labels it has passed since its last operation, in the order of
     /// [`ExplorationPlan::label_atoms`].
     pub(crate) passed_labels: Vec<u8>,
+    /// Per instance: the deadlines that local code may have moved since the last operation, in the order of
+    /// [`ExplorationPlan::deadlines`].
+    pub(crate) moved_deadlines: Vec<u64>,
     /// Per instance: the variables that a property names, with their values at the instance's last wait.
     pub(crate) variable_values: Vec<Vec<i128>>,
     /// The roots from which objects are reachable, if programs release objects explicitly.
@@ -125,6 +128,7 @@ impl<'m> SuccessorGenerator<'m> {
             participant_sets: Vec::new(),
             scratch: Vec::new(),
             passed_labels: vec![0; plan.instances],
+            moved_deadlines: vec![0; plan.instances],
             variable_values: plan.initial_values(),
             executed: None,
             stopwatch: Stopwatch::start(None),

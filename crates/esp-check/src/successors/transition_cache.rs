@@ -250,7 +250,7 @@ impl<'m> SuccessorGenerator<'m> {
         let effect = self.with_growing_fuel(|generator, mut fuel| {
             restore(generator);
             generator.environment.rewind();
-            generator.begin_label_recording();
+            generator.begin_recording();
             let SuccessorGenerator { machine, state, environment, .. } = generator;
             if let Step::FromEnvironment { instance, branch } = step {
                 if !machine.environment_ready(state, environment, instance, branch) {

@@ -4,10 +4,13 @@
 //!
 //! ```text
 //!   labels       a byte, if the property names any of the instance: bit n for the n-th of ExplorationPlan::label_atoms
+//!   deadlines    a word, if the instance has any: bit n if local code since the last operation may have moved the n-th
 //!   variables    16 bytes each, in the order of ExplorationPlan::tracked_variables
 //! ```
 
 use super::SuccessorGenerator;
+use crate::collapse::ComponentId;
+use crate::instance_set::{instance_bit, participant_set};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::ltl::{Proposition, Term};
@@ -17,6 +20,9 @@ impl SuccessorGenerator<'_> {
     pub(crate) fn write_propositions(&mut self, instance: u32) {
         if !self.plan.label_atoms[instance as usize].is_empty() {
             self.scratch.push(self.passed_labels[instance as usize]);
+        }
+        if self.plan.deadlines(instance).is_some() {
+            self.scratch.extend_from_slice(&self.moved_deadlines[instance as usize].to_le_bytes());
         }
         for value in &self.variable_values[instance as usize] {
             self.scratch.extend_from_slice(&value.to_le_bytes());
@@ -30,11 +36,24 @@ impl SuccessorGenerator<'_> {
             self.passed_labels[instance as usize] = self.scratch[0];
             at = 1;
         }
+        if self.plan.deadlines(instance).is_some() {
+            let word = self.scratch[at..at + 8].try_into().expect("a word has 8 bytes");
+            self.moved_deadlines[instance as usize] = u64::from_le_bytes(word);
+            at += 8;
+        }
         for value in &mut self.variable_values[instance as usize] {
             *value = i128::from_le_bytes(self.scratch[at..at + 16].try_into().expect("a value has 16 bytes"));
             at += 16;
         }
         at
+    }
+
+    /// The deadlines of an instance that local code may have moved since the last operation, in this component state.
+    pub(crate) fn moved_deadlines_in(&mut self, instance: u32, component: ComponentId) -> u64 {
+        self.scratch.clear();
+        self.plan.components.read(self.plan.table_of_component[instance as usize], component, &mut self.scratch);
+        self.read_propositions(instance);
+        self.moved_deadlines[instance as usize]
     }
 
     /// The atomic propositions that hold in a state, as bits.
@@ -99,8 +118,8 @@ impl SuccessorGenerator<'_> {
         }
     }
 
-    pub(crate) fn begin_label_recording(&mut self) {
-        if self.plan.records_labels
+    pub(crate) fn begin_recording(&mut self) {
+        if self.plan.records_coverage
             && let Some(coverage) = self.machine.coverage()
         {
             match &mut self.executed {
@@ -111,7 +130,8 @@ impl SuccessorGenerator<'_> {
         }
     }
 
-    /// Records the labels that a local step has passed; an operation resets them. Records the variables of instances
+    /// Records the labels that a local step has passed and the deadlines that it may have moved; an operation resets
+    /// them. Records the variables of instances
     /// that wait now or have received some.
     pub(crate) fn record_propositions(&mut self, step: Step, component_indices: &[u32]) {
         for instance in component_indices.iter().filter(|instance| {
@@ -126,25 +146,25 @@ impl SuccessorGenerator<'_> {
                 }
             }
         }
-        if !self.plan.records_labels {
+        if !self.plan.records_coverage {
             return;
         }
-        match step {
-            Step::Local { instance } => {
-                let process = self.plan.process(instance);
-                let Some(coverage) = self.machine.coverage() else { return };
-                for (bit, (_, position)) in self.plan.label_atoms[instance as usize].iter().enumerate() {
-                    self.passed_labels[instance as usize] |= u8::from(coverage.has(process, *position)) << bit;
-                }
+        if let Step::Local { instance } = step {
+            let process = self.plan.process(instance);
+            let Some(coverage) = self.machine.coverage() else { return };
+            for (bit, (_, position)) in self.plan.label_atoms[instance as usize].iter().enumerate() {
+                self.passed_labels[instance as usize] |= u8::from(coverage.has(process, *position)) << bit;
             }
-            Step::Communicate { sender, receiver, .. } => {
-                self.passed_labels[sender as usize] = 0;
-                self.passed_labels[receiver as usize] = 0;
+            for (bit, deadline) in self.plan.deadlines(instance).into_iter().flat_map(|(_, own)| own).enumerate() {
+                let is_moved = deadline.movers.iter().any(|position| coverage.has(process, *position));
+                self.moved_deadlines[instance as usize] |= u64::from(is_moved) << bit;
             }
-            Step::FromEnvironment { instance, .. }
-            | Step::ToEnvironment { instance, .. }
-            | Step::After { instance, .. }
-            | Step::Else { instance } => self.passed_labels[instance as usize] = 0,
+            return;
+        }
+        let acts = participant_set(step);
+        for instance in (0..self.plan.instances).filter(|instance| acts & instance_bit(*instance) != 0) {
+            self.passed_labels[instance] = 0;
+            self.moved_deadlines[instance] = 0;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod abstractions;
 mod counterexample_files;
+mod deadlines;
 mod faults;
 mod fuel;
 mod infinite_runs;
