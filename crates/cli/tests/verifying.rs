@@ -280,6 +280,33 @@ fn a_violation_of_an_over_approximation_is_no_verdict() {
     assert_eq!(keys(&exact), keys(&doubtful));
 }
 
+/// Runs of Spin's model may pass an `until` over forever, those of the program only if its time moves.
+#[test]
+fn a_deadline_that_spin_passes_over_forever_is_no_verdict() {
+    if quaject_test_support::tool(&["spin"]).is_none() {
+        return;
+    }
+    let program = |statement: &str| {
+        format!(
+            "channel c();\nprocess s {{ while {{ out(c); }} }}\nprocess p {{ var n = 0, due = now;\n  while {{ alt {{ \
+             in(c) {{ {statement} }} until (due) {{ n = 1; }} }} }} }}\nmodel m {{ ltl \"<> (p:n == 1)\"; }}\n"
+        )
+    };
+    let folder = Folder::with(&[("stays.esp", &program("")), ("moves.esp", &program("due = now;"))]);
+    let json = |arguments: &str, code: i32| {
+        let assert = folder.qj(&format!("verify --json {arguments}")).assert().code(code);
+        serde_json::from_slice::<serde_json::Value>(&assert.get_output().stdout).expect("it is JSON")
+    };
+    assert_eq!(json("stays.esp", 0)["properties"][0]["verdict"], "holds");
+    let doubtful = json("stays.esp --engine spin", 4);
+    assert_eq!((&doubtful["verdict"], &doubtful["spuriousness"]), (&"unfinished".into(), &"spurious".into()));
+    assert_eq!(doubtful["properties"][0]["verdict"], "unfinished");
+    assert_eq!(doubtful["causes"][0], "stays.esp:4:11: an `until` may be passed over forever");
+    for engine in ["", " --engine spin"] {
+        assert_eq!(json(&format!("moves.esp{engine}"), 1)["properties"][0]["verdict"], "violated", "{engine}");
+    }
+}
+
 /// Options without effect for Spin are refused; its runs are written like those of the built-in engine.
 #[test]
 fn spin_refuses_options_without_effect_and_writes_runs() {

@@ -354,6 +354,13 @@ impl<'a> ProcessWriter<'a> {
         if wait.otherwise.is_some() {
             self.plan.approximate(location, "`else` is always possible");
         }
+        // Only a run without end passes a deadline over forever, so that safety does not depend on it.
+        let is_deadline = |branch: &Branch| {
+            matches!(branch.operation, Operation::After { unit: TimeUnit::Absolute, .. }) && wait.branches.len() > 1
+        };
+        if !self.plan.model.properties.is_empty() && wait.branches.iter().any(is_deadline) {
+            self.plan.approximate(location, "an `until` may be passed over forever");
+        }
         if wait.branches.is_empty() && wait.otherwise.is_none() {
             // The process has ended.
             lines.push(Mark::None, location, "false;");

@@ -107,8 +107,11 @@ impl Spin {
         searches: Searches,
         options: &Options,
     ) -> Result<SpinReport, Refusal> {
-        let Searches { search, property, properties } = searches;
+        let Searches { search, property, mut properties } = searches;
         let (verdict, failure) = judge(model, &search.outcome, property, &options.limits)?;
+        if let (Some(number), true) = (property, failure.is_some()) {
+            properties[number].1 = Answer::Unfinished;
+        }
         let reduction = match self.reduction_of(text, property.is_some()) {
             promela::Reduction::On => Reduction::On,
             promela::Reduction::Off => Reduction::Off,
