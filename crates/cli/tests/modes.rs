@@ -334,7 +334,7 @@ const ORDERS: [(&str, &str); 8] = [
     // The amount of output before a fault.
     (
         "process P { for k in 0..5 { out(c, k); assert(k < 3); } }\nprocess Q { while { idle in(c, $x); out(o, x); } }\n",
-        "`P` may fault while another process acts on the environment or may fault at a.esp:3:",
+        "`P` may fault, as an assertion may fail, while another process acts on the environment or may fault at a.esp:3:",
     ),
 ];
 

@@ -7,9 +7,11 @@ use crate::ir::Body;
 /// Immediate dominators, by block. Regions count as successors of their wait.
 pub struct Dominators {
     immediate: Vec<Option<usize>>,
-    /// Reachable blocks in reverse postorder, and each block's position there.
+    /// Reachable blocks in reverse postorder.
     order: Vec<usize>,
-    position: Vec<usize>,
+    /// Per block: its number in a preorder of the dominator tree, and the number after all that it dominates. Both are
+    /// 0 if it is unreachable.
+    subtree: Vec<(usize, usize)>,
 }
 
 impl Dominators {
@@ -54,7 +56,8 @@ impl Dominators {
                 }
             }
         }
-        Dominators { immediate, order, position }
+        let subtree = subtrees(&immediate, &order);
+        Dominators { immediate, order, subtree }
     }
 
     /// Reachable blocks, each after its dominators.
@@ -72,14 +75,38 @@ impl Dominators {
         self.immediate[block].is_some()
     }
 
-    /// Whether `above` dominates a reachable block; each block dominates itself.
-    pub fn dominates(&self, above: usize, mut block: usize) -> bool {
-        if !self.is_reachable(above) {
-            return false;
-        }
-        while self.position[block] > self.position[above] {
-            block = self.immediate[block].expect("a reachable block has a dominator");
-        }
-        block == above
+    /// The number of a block in a preorder of the dominator tree: it is greater than those of its dominators.
+    pub fn preorder(&self, block: usize) -> usize {
+        self.subtree[block].0
     }
+
+    /// Whether `above` dominates a reachable block; each block dominates itself.
+    pub fn dominates(&self, above: usize, block: usize) -> bool {
+        let (first, end) = self.subtree[above];
+        (first..end).contains(&self.subtree[block].0) && self.is_reachable(block)
+    }
+}
+
+/// Per block, the first number of its subtree of the dominator tree, and the number after the last.
+fn subtrees(immediate: &[Option<usize>], order: &[usize]) -> Vec<(usize, usize)> {
+    // In reverse postorder a block comes after its dominators, so that its subtree is complete before theirs are.
+    let mut sizes = vec![1; immediate.len()];
+    let above = |block: usize| immediate[block].filter(|above| *above != block);
+    for block in order.iter().rev() {
+        above(*block).into_iter().for_each(|above| sizes[above] += sizes[*block]);
+    }
+    let mut subtree = vec![(0, 0); immediate.len()];
+    let mut next = vec![0; immediate.len()];
+    for block in order.iter().copied() {
+        let first = match above(block) {
+            Some(above) => {
+                next[above] += sizes[block];
+                next[above] - sizes[block]
+            }
+            None => 0,
+        };
+        subtree[block] = (first, first + sizes[block]);
+        next[block] = first + 1;
+    }
+    subtree
 }

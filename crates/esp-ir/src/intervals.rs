@@ -73,6 +73,11 @@ impl Intervals {
         self.at[block].as_ref()?.get(value).or(self.known[value.0 as usize].as_ref())
     }
 
+    /// Whether a block may be reached, by these facts.
+    pub fn is_reachable(&self, block: usize) -> bool {
+        self.at[block].is_some()
+    }
+
     /// The fact about a value that holds in every block; none if it is never computed.
     pub fn everywhere(&self, value: Value) -> Option<&Fact> {
         self.known[value.0 as usize].as_ref()

@@ -9,16 +9,17 @@
 struct Readme;
 
 pub mod access;
-pub mod bounds_check;
 pub mod cfg;
 pub mod dataflow;
 pub mod dominators;
 pub mod facts;
 pub mod faults;
 pub mod graph;
+pub mod inequalities;
 mod instances;
 pub mod intervals;
 pub mod ir;
+pub mod length_ssa;
 mod lexer;
 pub mod liveness;
 pub mod loops;

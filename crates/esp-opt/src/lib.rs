@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   facts, channel_ranges                     intervals: of a value, of the values of all processes
+//!   possible_faults                           which instructions of a program may fault
 //!   observability                             whether the schedule of a program is observable
 //!   limits, refusal, path_spec, path_exit,
 //!   placement, places                         the data types that the product shares with its users
@@ -33,6 +34,7 @@ pub mod path_exit;
 pub mod path_spec;
 mod placement;
 mod places;
+pub mod possible_faults;
 mod product;
 pub mod refusal;
 mod report;

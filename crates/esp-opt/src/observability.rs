@@ -5,18 +5,12 @@
 //! (reference, section 8), but fusion, which fixes one, may change what the program prints. An analysis: it changes no
 //! program.
 
-use crate::passes;
-use crate::places::bytes_bound;
+use crate::possible_faults::{FaultCause, PossibleFault, faulting_functions, first_possible_fault};
 use crate::refusal::Refusal;
-use quaject_esp_ir::bounds_check::BoundsCheck;
-use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::facts::Fact;
-use quaject_esp_ir::intervals::intervals_by_block;
 use quaject_esp_ir::ir::{
-    AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, FnId, Function, Guard, Location, MemoryMode, Op,
-    Operation, Place, Process, ProcessId, Program, Projection, Purity, Terminator, UnaryOp, Value, Wait,
+    AltOrder, Boundary, ChannelId, Direction, FnId, Guard, Location, MemoryMode, Op, Operation, Process, ProcessId,
+    Program, Purity, Terminator, Wait,
 };
-use quaject_esp_ir::visit::op_places;
 use std::cell::OnceCell;
 
 /// Which parts of a program are independent of the schedule.
@@ -93,159 +87,42 @@ fn concurrent_faults(program: &Program, checked: bool) -> Option<Refusal> {
     for (index, process) in program.processes.iter().enumerate() {
         let faults =
             |function: FnId| functions.get_or_init(|| faulting_functions(program, checked))[function.0 as usize];
-        let fault = may_fault(program, &process.body, checked, &faults);
-        if let Some(location) = fault {
-            faulting = Some((ProcessId(index as u32), location));
+        let fault = first_possible_fault(program, &process.body, checked, &faults);
+        if let Some(fault) = fault {
+            faulting = Some((ProcessId(index as u32), fault));
         }
         if fault.is_some() || output_location(program, index).is_some() {
             observable_instances += process.replicas;
         }
-        if let (true, Some((process, location))) = (observable_instances > 1, faulting) {
-            return schedule_dependent(
-                process,
-                "may fault while another process acts on the environment or may fault",
-                location,
-            );
+        if let (true, Some((process, PossibleFault { cause, location }))) = (observable_instances > 1, faulting) {
+            return schedule_dependent(process, effect_of_fault(cause), location);
         }
     }
     None
 }
 
-/// Per function, whether it or a function that it calls may fault. Each is analysed once.
-fn faulting_functions(program: &Program, checked: bool) -> Vec<bool> {
-    let by_itself = |function: &Function| may_fault(program, &function.body, checked, &|_| false).is_some();
-    let mut may: Vec<bool> = program.functions.iter().map(by_itself).collect();
-    let mut callers = vec![Vec::new(); may.len()];
-    for (caller, function) in program.functions.iter().enumerate() {
-        for instruction in function.body.blocks.iter().flat_map(|block| &block.instructions) {
-            if let Op::CallFunction { function: callee, .. } = instruction.op {
-                callers[callee.0 as usize].push(caller);
-            }
-        }
-    }
-    let mut worklist: Vec<usize> = (0..may.len()).filter(|function| may[*function]).collect();
-    while let Some(function) = worklist.pop() {
-        for caller in &callers[function] {
-            if !may[*caller] {
-                may[*caller] = true;
-                worklist.push(*caller);
-            }
-        }
-    }
-    may
+macro_rules! may_fault {
+    ($cause:literal) => {
+        concat!("may fault, as ", $cause, ", while another process acts on the environment or may fault")
+    };
 }
 
-/// The first location at which code may fault, by itself or in a function for which `function_faults` holds.
-fn may_fault(
-    program: &Program,
-    body: &Body,
-    checked: bool,
-    function_faults: &dyn Fn(FnId) -> bool,
-) -> Option<Location> {
-    let body = passes::with_bounds_checks_eliminated(body, program, checked);
-    let mut constants: Vec<Option<i128>> = vec![None; body.values.len()];
-    for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
-        if let (Op::Constant(constant), Some(result)) = (&instruction.op, instruction.result) {
-            constants[result.0 as usize] = Some(*constant);
-        }
-    }
-    let constant = |value: &Value| constants[value.0 as usize];
-    // Ranges are computed only if an operation depends on them.
-    let known = OnceCell::new();
-    let intervals = || known.get_or_init(|| intervals_by_block(&body, &program.types, checked));
-    let dominators = OnceCell::new();
-    let is_in_bounds = |place: &Place, block: usize| {
-        let dominators = dominators.get_or_init(|| Dominators::new(&body));
-        BoundsCheck { body: &body, intervals: intervals(), dominators }.is_in_bounds(place, block)
-    };
-    let is_within = |value: &Value, block: usize, low: i128, high: i128| {
-        intervals().at(block, *value).is_some_and(|fact| fact.implies(&Fact::between(low, high)))
-    };
-    let bound = |place: &Place| bytes_bound(&program.types, &body, place);
-    let is_proven = |block: usize, op: &Op| match op {
-        Op::SetLength(place, length) => is_within(length, block, 0, i128::from(bound(place))),
-        Op::Copy { to, from } => bound(from) <= bound(to),
-        Op::InstanceOf(process, replica) => {
-            is_within(replica, block, 0, i128::from(program.processes[process.0 as usize].replicas) - 1)
-        }
-        Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, divisor) => {
-            is_within(divisor, block, 1, i128::from(i64::MAX))
-        }
-        _ => false,
-    };
-    let faults = |block: usize, op: &Op| {
-        let mut is_outside = false;
-        op_places(op, &mut |place| {
-            is_outside |=
-                place.path.iter().any(|step| matches!(step, Projection::Element(_))) && !is_in_bounds(place, block);
-        });
-        is_outside || operation_may_fault(program, op, checked, &constant, function_faults) && !is_proven(block, op)
-    };
-    body.blocks.iter().enumerate().find_map(|(number, block)| {
-        let instruction = block.instructions.iter().find(|instruction| faults(number, &instruction.op));
-        match (instruction, &block.terminator) {
-            (Some(instruction), _) => Some(instruction.location),
-            (None, Terminator::Fault(_)) => Some(block.location),
-            // It faults if no branch is open.
-            (None, Terminator::Wait(wait)) => {
-                let may_close =
-                    wait.otherwise.is_none() && wait.branches.iter().all(|branch| branch.guard != Guard::Open);
-                may_close.then_some(block.location)
-            }
-            (None, _) => None,
-        }
-    })
-}
-
-/// Whether an operation may fault, its indices apart. `constant`: the constant that a value is.
-fn operation_may_fault(
-    program: &Program,
-    op: &Op,
-    checked: bool,
-    constant: &dyn Fn(&Value) -> Option<i128>,
-    function_faults: &dyn Fn(FnId) -> bool,
-) -> bool {
-    match op {
-        Op::Unary(UnaryOp::Negate, _) => checked,
-        Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, divisor) => {
-            checked || constant(divisor).is_none_or(|value| value == 0)
-        }
-        Op::Binary(op, _, _) => op.may_fault(checked),
-        Op::InstanceOf(process, replica) => constant(replica)
-            .is_none_or(|replica| !(0..i128::from(program.processes[process.0 as usize].replicas)).contains(&replica)),
-        Op::CallFunction { function, .. } => function_faults(*function),
-        // A bound exceeded, an index out of range, an empty pool, a missing function.
-        Op::Copy { .. }
-        | Op::SetLength(..)
-        | Op::CopySlice { .. }
-        | Op::StoreSlice { .. }
-        | Op::Append { .. }
-        | Op::LoadNumber { .. }
-        | Op::StoreNumber { .. }
-        | Op::LoadBits { .. }
-        | Op::StoreBits { .. }
-        | Op::CallExtern { .. }
-        | Op::Allocate(_) => true,
-        Op::Constant(_)
-        | Op::Unary(UnaryOp::Not | UnaryOp::Complement, _)
-        | Op::Convert(_)
-        | Op::Load(_)
-        | Op::Store(..)
-        | Op::SetBytes(..)
-        | Op::Fill(..)
-        | Op::SetTag(..)
-        | Op::Tag(_)
-        | Op::Length(_)
-        | Op::Equal(..)
-        | Op::OwnId
-        | Op::ReplicaNumber(_)
-        | Op::FreeObjects(_)
-        | Op::IsUnique(_)
-        | Op::Retain(_)
-        | Op::Release(_)
-        | Op::Deadline { .. }
-        | Op::Mark(_)
-        | Op::Predicate(..) => false,
+/// What a process does that may fault while another one is observable.
+fn effect_of_fault(cause: FaultCause) -> &'static str {
+    match cause {
+        FaultCause::Index => may_fault!("an index is not proved to be in bounds"),
+        FaultCause::Slice => may_fault!("a slice is not proved to be in bounds"),
+        FaultCause::SliceLength => may_fault!("bytes are not proved to be as long as the slice that they replace"),
+        FaultCause::Length => may_fault!("a length is not proved to be within the bound of its type"),
+        FaultCause::Divisor => may_fault!("a divisor may be 0"),
+        FaultCause::Overflow => may_fault!("arithmetic is not proved to fit in its type"),
+        FaultCause::Replica => may_fault!("a replica number is not proved to be in range"),
+        FaultCause::Pool => may_fault!("a pool may be empty"),
+        FaultCause::Extern => may_fault!("an extern function may be missing"),
+        FaultCause::Function => may_fault!("a function that it calls may"),
+        FaultCause::Guards => may_fault!("all guards may be false"),
+        FaultCause::Assertion => may_fault!("an assertion may fail"),
+        FaultCause::Statement => may_fault!("a statement does"),
     }
 }
 

@@ -426,7 +426,8 @@ const REFUSALS: [(&str, &[&str]); 4] = [
         &[
             "acts on the environment, as another process does,",
             "has several instances that act on the environment",
-            "may fault while another process acts on the environment or may fault",
+            "may fault, as an assertion may fail, while another process acts on the environment or may fault",
+            "may fault, as a slice is not proved to be in bounds, while",
             "frees objects by hand",
             "allocates from a pool of which other processes may hold objects",
             "uses a channel that others use in the same direction",

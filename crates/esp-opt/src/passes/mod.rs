@@ -19,7 +19,7 @@ mod vrp;
 pub(crate) use gvn::{ValueNumber, value_numbers};
 
 use crate::facts::Fact;
-use quaject_esp_ir::ir::{Body, MemoryMode, Program, Terminator, TypeTable};
+use quaject_esp_ir::ir::{Body, MemoryMode, Terminator, TypeTable};
 use quaject_esp_ir::simplify_cfg::merge_and_number;
 use std::cell::RefCell;
 
@@ -101,13 +101,6 @@ pub fn dce(body: &mut Body, context: Context<'_>) -> bool {
 /// Bounds-check elimination: marks indices that are proved in range.
 pub fn bounds_check_elim(body: &mut Body, context: Context<'_>) -> bool {
     !has_path_terminators(body) && bounds_check_elim::mark_inside(body, context.types, context.checked)
-}
-
-/// A copy of a body of the program, after bounds-check elimination.
-pub(crate) fn with_bounds_checks_eliminated(body: &Body, program: &Program, checked: bool) -> Body {
-    let mut body = body.clone();
-    bounds_check_elim::mark_inside(&mut body, &program.types, checked);
-    body
 }
 
 /// Whether the body enters or exits a fast path: exits transfer values and slots that are on no edge.
