@@ -39,7 +39,7 @@ fn each_instruction_takes_its_cycles() {
     let cases: &[(&str, u32, u64, u64)] = &[
         ("mov 0x7, %rv", 7, 1, 0),
         ("nop\n nop\n mov 0x7, %rv", 7, 3, 0),
-        // A load, and who uses its result: the next instruction waits, the one after it does not.
+        // A load and a use of its result: the next instruction waits, the one after it does not.
         ("mov 0x2000, %r6\n ld 0[%r6], %rv\n add %rv, 0x1, %rv", 1, 3, 1),
         ("mov 0x2000, %r6\n nop\n ld 0[%r6], %rv\n nop\n add %rv, 0x1, %rv", 1, 5, 0),
         ("mov 0x2000, %r6\n nop\n ld 0[%r6], %r7\n add %rv, 0x1, %rv", 1, 4, 0),
