@@ -1,5 +1,5 @@
 //! The paper's figures ("Threads and Input/Output in the Synthesis Kernel", Tables 1 to 5, and Massalin's thesis where
-//! the paper's are not known), beside ours. Seconds of 1989 and instructions of today do not compare; the ratios to the
+//! the paper's are not known), and ours. Seconds of 1989 and instructions of today do not compare; the ratios to the
 //! UNIX of each time do.
 
 use crate::machine::Rows;
